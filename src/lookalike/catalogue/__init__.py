@@ -1,0 +1,1 @@
+"""What is kept: the stored collection and the same contract in memory."""

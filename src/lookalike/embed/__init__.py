@@ -1,0 +1,1 @@
+"""Pictures or text to vectors."""

@@ -1,0 +1,97 @@
+"""What an encoder is, and the card that says which one it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy.typing as npt
+
+from lookalike.arrays import Rgb, Vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The identity of an encoder: two encoders whose `digest` is equal give the same vector for the same picture.
+
+    Preprocessing is part of it: the same weights behind another resize are another encoder.
+    """
+
+    name: str
+    """`source:model`, for example `builtin:effnet-lite0`."""
+    weights: str
+    """Digest of the weight bytes (BLAKE2b, hex), or a revision where the weights cannot be read."""
+    dim: int
+    pooling: str
+    """How the vector is taken from the network: `cls`, `mean`, `gem`, `avg`, `head`, `none` (ready vectors)."""
+    image_size: int | None = None
+    """Side of the square the network sees, in pixels; None where the encoder takes any size."""
+    preprocessing: str = "none"
+    """Every step from upright RGB to the network's input, in words and numbers; its text is the digest's source."""
+    normalised: bool = True
+    """Rows have length 1."""
+    supports_text: bool = False
+    licence: str = "unknown"
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits over everything that changes a vector (not the licence)."""
+        fields = dataclasses.asdict(self)
+        del fields["licence"]
+        return hashlib.blake2b(json.dumps(fields, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+    def differences(self, other: Card) -> list[str]:
+        """Name every field in which the vectors of `other` could differ, as `field: mine != theirs`."""
+        mine, theirs = dataclasses.asdict(self), dataclasses.asdict(other)
+        differing = [key for key in mine if key != "licence" and mine[key] != theirs[key]]
+        return [f"{key}: {mine[key]!r} != {theirs[key]!r}" for key in differing]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card and its digest as plain JSON values."""
+        return {**dataclasses.asdict(self), "digest": self.digest}
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """Upright RGB pictures in, one vector a picture out.
+
+    The vector of a picture does not depend on its neighbours in the batch (to 1e-5), rows have length 1 unless the
+    card says otherwise, and nothing is random.
+    """
+
+    @property
+    def card(self) -> Card:
+        """Which encoder this is."""
+
+    def encode_images(self, images: Sequence[Rgb]) -> Vectors:
+        """(n pictures of any size) -> (n, d) float32."""
+
+
+@runtime_checkable
+class TextEncoder(Encoder, Protocol):
+    """An encoder whose text tower shares the space of its pictures."""
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """(n texts) -> (n, d) float32."""
+
+
+@runtime_checkable
+class StagedEncoder(Encoder, Protocol):
+    """An encoder whose work on one picture can run in the decoding threads, apart from the network.
+
+    `encode_images(images)` equals `encode_prepared([prepare(image) for image in images])`.
+    """
+
+    @property
+    def short_side(self) -> int | None:
+        """Pixels on the short side below which a reduced decode would lose detail; None: decode in full."""
+
+    def prepare(self, image: Rgb) -> npt.NDArray[Any]:
+        """Resize and crop one picture to the network's input: an array of one fixed shape and type."""
+
+    def encode_prepared(self, prepared: Sequence[npt.NDArray[Any]]) -> Vectors:
+        """(n prepared pictures) -> (n, d) float32."""

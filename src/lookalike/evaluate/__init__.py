@@ -1,0 +1,1 @@
+"""An order to an honest number."""

@@ -1,0 +1,1 @@
+"""Files to upright 8-bit RGB, or a reason."""

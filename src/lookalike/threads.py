@@ -1,0 +1,43 @@
+"""One number of threads for decoding, BLAS and search."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from lookalike.errors import InputError
+
+
+def usable() -> int:
+    """Return the number of processors this process may use (affinity, not the machine's total).
+
+    >>> usable() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def resolve(threads: int | None) -> int:
+    """Return `threads`, or all usable processors where it is None.
+
+    Raises:
+        InputError: fewer than one.
+    """
+    if threads is None:
+        return usable()
+    if threads < 1:
+        raise InputError(f"threads={threads}: at least one thread is needed.")
+    return threads
+
+
+@contextlib.contextmanager
+def blas(threads: int | None) -> Iterator[int]:
+    """Hold BLAS and OpenMP to `threads` (all usable processors where None) inside the block."""
+    import threadpoolctl
+
+    count = resolve(threads)
+    with threadpoolctl.threadpool_limits(limits=count):
+        yield count
