@@ -1,0 +1,201 @@
+"""Compiled loops over neighbour lists and sparse sets; each has a plain numpy or set-based twin in the tests.
+
+Imported only inside functions, so that plain search never loads numba. Single-threaded and without fast-math: sums run
+in ascending column order, so equal inputs give equal bits wherever a row stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TypeAlias
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from lookalike.arrays import Ids, Scores
+
+Lists: TypeAlias = npt.NDArray[np.int32]
+"""(n, k + 1) the first entries of every element's ranking list, itself first."""
+Columns: TypeAlias = npt.NDArray[np.int32]
+
+
+@numba.njit(cache=True)
+def nearest_lists(distances: Scores, count: int) -> Lists:
+    """(n, n) distances -> the first `count` entries of every row, itself first, equal distances by index."""
+    n = distances.shape[0]
+    lists = np.empty((n, count), np.int32)
+    kept = np.empty(count, np.float64)
+    for row in range(n):
+        lists[row, 0] = row
+        kept[0] = -np.inf
+        size = 1
+        for column in range(n):
+            value = distances[row, column]
+            if column == row or (size == count and not value < kept[size - 1]):
+                continue
+            place = size if size < count else size - 1
+            while kept[place - 1] > value:
+                kept[place] = kept[place - 1]
+                lists[row, place] = lists[row, place - 1]
+                place -= 1
+            kept[place] = value
+            lists[row, place] = column
+            size = min(size + 1, count)
+    return lists
+
+
+@numba.njit(cache=True)
+def _in_list(lists: Lists, row: int, count: int, wanted: int) -> bool:
+    for place in range(count):  # noqa: SIM110  # any() over a generator does not compile
+        if lists[row, place] == wanted:
+            return True
+    return False
+
+
+@numba.njit(cache=True)
+def _reciprocal(lists: Lists, row: int, count: int, out: Columns) -> int:
+    """R(row): entries of its list whose own list holds `row`; written to `out`, their number returned."""
+    size = 0
+    for place in range(count):
+        other = lists[row, place]
+        if _in_list(lists, other, count, row):
+            out[size] = other
+            size += 1
+    return size
+
+
+@numba.njit(cache=True)
+def expanded_sets(lists: Lists, half_count: int, strict: bool) -> tuple[Ids, Columns]:
+    """R*(p) of every element as (n + 1,) offsets and ascending members (Eq. 3 and 4 of Zhong et al.).
+
+    `half_count` is the length of the prefix of each list that stands for half of k1, the element itself included.
+    """
+    n, count = lists.shape
+    offsets = np.zeros(n + 1, np.int64)
+    members = np.empty(max(n * count * 2, 16), np.int32)
+    full = np.empty(count, np.int32)
+    half = np.empty(count, np.int32)
+    in_full = np.full(n, -1, np.int32)
+    in_union = np.full(n, -1, np.int32)
+    total = 0
+    for row in range(n):
+        size = _reciprocal(lists, row, count, full)
+        bound = total + size * (half_count + 1)
+        if bound > members.size:
+            grown = np.empty(max(2 * members.size, bound), np.int32)
+            grown[:total] = members[:total]
+            members = grown
+        for place in range(size):
+            in_full[full[place]] = row
+            in_union[full[place]] = row
+            members[total + place] = full[place]
+        end = total + size
+        for place in range(size):
+            own = _reciprocal(lists, full[place], half_count, half)
+            shared = 0
+            for position in range(own):
+                shared += in_full[half[position]] == row
+            if 3 * shared > 2 * own or (not strict and 3 * shared == 2 * own):
+                for position in range(own):
+                    other = half[position]
+                    if in_union[other] != row:
+                        in_union[other] = row
+                        members[end] = other
+                        end += 1
+        members[total:end].sort()
+        total = end
+        offsets[row + 1] = total
+    return offsets, members[:total].copy()
+
+
+@numba.njit(cache=True)
+def normalise_rows(offsets: Ids, weights: Scores) -> None:
+    """Scale the weights of every row to a sum of 1, in place."""
+    for row in range(offsets.size - 1):
+        total = 0.0
+        for entry in range(offsets[row], offsets[row + 1]):
+            total += weights[entry]
+        for entry in range(offsets[row], offsets[row + 1]):
+            weights[entry] /= total
+
+
+@numba.njit(cache=True)
+def average_rows(lists: Lists, offsets: Ids, columns: Columns, weights: Scores) -> tuple[Ids, Columns, Scores]:
+    """Mean of the sparse rows named in each list (Eq. 11), summed in ascending row order."""
+    n, count = lists.shape
+    out_offsets = np.zeros(n + 1, np.int64)
+    out_columns = np.empty(max(2 * columns.size, 16), np.int32)
+    out_weights = np.empty(out_columns.size, np.float64)
+    dense = np.zeros(offsets.size - 1, np.float64)
+    seen = np.full(offsets.size - 1, -1, np.int32)
+    total = 0
+    for row in range(n):
+        order = np.sort(lists[row])
+        bound = total
+        for source in order:
+            bound += offsets[source + 1] - offsets[source]
+        if bound > out_columns.size:
+            grown_columns = np.empty(max(2 * out_columns.size, bound), np.int32)
+            grown_weights = np.empty(grown_columns.size, np.float64)
+            grown_columns[:total] = out_columns[:total]
+            grown_weights[:total] = out_weights[:total]
+            out_columns, out_weights = grown_columns, grown_weights
+        end = total
+        for source in order:
+            for entry in range(offsets[source], offsets[source + 1]):
+                column = columns[entry]
+                if seen[column] != row:
+                    seen[column] = row
+                    dense[column] = 0.0
+                    out_columns[end] = column
+                    end += 1
+                dense[column] += weights[entry]
+        out_columns[total:end].sort()
+        for entry in range(total, end):
+            out_weights[entry] = dense[out_columns[entry]] / count
+        total = end
+        out_offsets[row + 1] = total
+    return out_offsets, out_columns[:total].copy(), out_weights[:total].copy()
+
+
+@numba.njit(cache=True)
+def shared_mass(columns: Columns, weights: Scores, offsets: Ids, rows: Columns, values: Scores, out: Scores) -> None:
+    """Add sum over columns of min(one feature, every row's feature) to `out`, (rows,), through an inverted index.
+
+    `offsets`, `rows`, `values` hold, column by column, the rows that are not zero there.
+    """
+    for position in range(columns.size):
+        weight = weights[position]
+        for entry in range(offsets[columns[position]], offsets[columns[position] + 1]):
+            out[rows[entry]] += min(weight, values[entry])
+
+
+@numba.njit(cache=True)
+def invert(offsets: Ids, columns: Columns, weights: Scores, first: int, width: int) -> tuple[Ids, Columns, Scores]:
+    """Turn sparse rows from `first` on into an inverted index over `width` columns; rows are counted from `first`."""
+    start = offsets[first]
+    out_offsets = np.zeros(width + 1, np.int64)
+    for entry in range(start, offsets[-1]):
+        out_offsets[columns[entry] + 1] += 1
+    out_offsets = np.cumsum(out_offsets)
+    place = out_offsets[:-1].copy()
+    rows = np.empty(offsets[-1] - start, np.int32)
+    values = np.empty(rows.size, np.float64)
+    for row in range(first, offsets.size - 1):
+        for entry in range(offsets[row], offsets[row + 1]):
+            column = columns[entry]
+            rows[place[column]] = row - first
+            values[place[column]] = weights[entry]
+            place[column] += 1
+    return out_offsets, rows, values
+
+
+def announce() -> None:
+    """Log one line where the kernels are not in numba's cache yet: the next call compiles them, once."""
+    if not any(Path(str(expanded_sets.stats.cache_path)).glob("kernels.*.nbi")):
+        logging.getLogger("lookalike").info("compiling the re-ranking kernels; kept on disk, so this happens once")
+
+
+announce()
