@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from lookalike.errors import InputError, ShapeError
+from lookalike.images.load import Failure
 
 Column: TypeAlias = tuple[str | None, ...]
 T = TypeVar("T")
@@ -22,8 +23,8 @@ class LabelledPictures:
     """Pictures and what is known about them: row i of every field is the same picture.
 
     `paths` are absolute, `names` are how a person sees them (relative to `root`, with forward slashes), and `columns`
-    holds what the source says about each (label, identity, camera, split, …). `skipped` counts, by reason, the files
-    the reader passed over; `failed` lists (name, reason) of what it could not look at.
+    hold what the source says about each (label, identity, camera, split, …). `skipped` counts, by reason, the files
+    the reader passed over; `failed` lists, with the reason, what it could not look at.
 
     Values stay text, exactly as written, and None where the source says nothing: labels are never numbers here,
     because numbers above 2²⁴ collide as soon as somebody stores them as float32.
@@ -44,7 +45,7 @@ class LabelledPictures:
     paths: tuple[str, ...]
     columns: Mapping[str, Column] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
-    failed: tuple[tuple[str, str], ...] = ()
+    failed: tuple[Failure, ...] = ()
 
     def __post_init__(self) -> None:
         lengths = {"names": len(self.names), **{name: len(values) for name, values in self.columns.items()}}

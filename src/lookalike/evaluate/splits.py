@@ -31,6 +31,23 @@ class Split:
     """In words, for the report: `holdout 0.2 by item (seed 0)`."""
     digest: str
 
+    @classmethod
+    def of_rows(cls, names: Sequence[str], query: Sequence[int], gallery: Sequence[int], description: str) -> Split:
+        """Make a split of rows that the source itself names, for example by a column `split`."""
+        used = {*query, *gallery}
+        digest = hashlib.blake2b(digest_size=8)
+        for rows in (query, gallery):
+            for name in sorted(names[row] for row in rows):
+                digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
+            digest.update(b"\1")
+        return cls(
+            query=tuple(sorted(query)),
+            gallery=tuple(sorted(gallery)),
+            rest=tuple(row for row in range(len(names)) if row not in used),
+            description=description,
+            digest=digest.hexdigest(),
+        )
+
     @property
     def leave_one_out(self) -> bool:
         """Whether query and gallery are the same rows."""
@@ -44,7 +61,7 @@ def leave_one_out(names: Sequence[str]) -> Split:
     (0, 1)
     """
     rows = list(range(len(names)))
-    return _split(names, rows, rows, "leave-one-out")
+    return Split.of_rows(names, rows, rows, "leave-one-out")
 
 
 def holdout(
@@ -94,7 +111,7 @@ def holdout(
                 "No class has two pictures, so there is nothing to find.", hint="Check the column of labels."
             )
         gallery = sorted({row for rows in classes.values() for row in rows} - set(query))
-        return _split(names, query, gallery, description)
+        return Split.of_rows(names, query, gallery, description)
     if len(classes) < 3:
         raise InputError(
             f"holdout by identity needs at least 3 identities and there are {len(classes)}.",
@@ -103,7 +120,7 @@ def holdout(
     count = min(max(2, _half_up(fraction * len(classes))), len(classes) - 1)
     held = sorted(classes, key=lambda label: _rank(seed, label))[:count]
     rows = [row for label in held for row in classes[label]]
-    return _split(names, rows, rows, description)
+    return Split.of_rows(names, rows, rows, description)
 
 
 def class_folds(names: Sequence[str], labels: Sequence[str | None], folds: int, *, seed: int = 0) -> tuple[Split, ...]:
@@ -131,7 +148,7 @@ def class_folds(names: Sequence[str], labels: Sequence[str | None], folds: int, 
         for fold, label in zip(by_size, ordered[start : start + folds], strict=False):
             fold.extend(classes[label])
     return tuple(
-        _split(names, rows, rows, f"fold {place} of {folds} by class (seed {seed})")
+        Split.of_rows(names, rows, rows, f"fold {place} of {folds} by class (seed {seed})")
         for place, rows in enumerate(dealt, start=1)
     )
 
@@ -171,19 +188,3 @@ def _rank(seed: int, name: Hashable) -> tuple[bytes, str]:
     text = str(name)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8, key=str(seed).encode()).digest()
     return digest, text
-
-
-def _split(names: Sequence[str], query: Sequence[int], gallery: Sequence[int], description: str) -> Split:
-    used = {*query, *gallery}
-    digest = hashlib.blake2b(digest_size=8)
-    for rows in (query, gallery):
-        for name in sorted(names[row] for row in rows):
-            digest.update(name.encode("utf-8", "surrogateescape") + b"\0")
-        digest.update(b"\1")
-    return Split(
-        query=tuple(sorted(query)),
-        gallery=tuple(sorted(gallery)),
-        rest=tuple(row for row in range(len(names)) if row not in used),
-        description=description,
-        digest=digest.hexdigest(),
-    )
