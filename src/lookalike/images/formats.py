@@ -217,7 +217,7 @@ FORMATS: tuple[Format, ...] = (
     Format(
         name="SGI",
         description="Silicon Graphics image",
-        extensions=(".sgi", ".rgb", ".rgba", ".bw"),
+        extensions=(".sgi",),  # .rgb, .rgba and .bw are as often raw dumps; those are recognised by their bytes
         matches=_is_sgi,
         module="PIL.SgiImagePlugin",
         reader="SgiImageFile",

@@ -119,7 +119,7 @@ def _opened(source: Source, path: str) -> Iterator[IO[bytes]]:
         # without O_NONBLOCK, opening a named pipe waits for ever
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
-        raise _not_opened(path, error) from error
+        raise not_opened(path, error) from error
     with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
@@ -128,7 +128,8 @@ def _opened(source: Source, path: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _not_opened(path: str, error: OSError | ValueError) -> ImageError:
+def not_opened(path: str, error: OSError | ValueError) -> ImageError:
+    """Return the reason why the system did not open `path`."""
     if isinstance(error, ValueError):
         return ImageError(path, "missing", "no file can have this name")
     detail = error.strerror or str(error)
@@ -183,6 +184,7 @@ def _decode(row: Format, file: IO[bytes], path: str, short_side: int | None, max
         if short_side is not None and row.name == "JPEG":
             im.draft(None, (short_side, short_side))
         bits, inverted = _depth(im)
+        stored = _tiff_orientation(im)
         im.load()
         _check_size(im.size, path, max_pixels)  # icons and HEIF may hold more than their header says
         if row.name in {"ICO", "ICNS", "HEIF", "TIFF"}:
@@ -193,7 +195,8 @@ def _decode(row: Format, file: IO[bytes], path: str, short_side: int | None, max
         rgb = to_rgb(_as_written(im), bits=bits, inverted=inverted, notes=notes)
         if orientation in _UPRIGHT:
             rgb = rgb.transpose(_UPRIGHT[orientation])
-            notes.append(f"EXIF orientation {orientation} applied")
+        if max(orientation, stored) > 1:
+            notes.append(f"EXIF orientation {max(orientation, stored)} applied")
         if orientation >= 5:
             full = (full[1], full[0])
         return Picture(np.array(rgb), full, _frames(im, row), name, tuple(notes))
@@ -219,6 +222,12 @@ def _depth(im: Any) -> tuple[int, bool]:
     written = im.tag_v2.get(_BITS_PER_SAMPLE, (16,))
     bits = int(written[0] if isinstance(written, tuple) else written)
     return max(bits, 1), im.mode.startswith("I;16") and im.tag_v2.get(_PHOTOMETRIC) == 0
+
+
+def _tiff_orientation(im: Any) -> int:
+    """Return the orientation of a TIFF, which Pillow applies and forgets while it decodes (TiffImageFile.load_end)."""
+    value = im.tag_v2.get(_ORIENTATION, 1) if hasattr(im, "tag_v2") else 1
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 
 def _narrow_transparency(im: Any, raw: str) -> None:
