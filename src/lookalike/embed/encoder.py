@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy.typing as npt
 
@@ -95,3 +96,36 @@ class StagedEncoder(Encoder, Protocol):
 
     def encode_prepared(self, prepared: Sequence[npt.NDArray[Any]]) -> Vectors:
         """(n prepared pictures) -> (n, d) float32."""
+
+
+@runtime_checkable
+class ConcurrentEncoder(StagedEncoder, Protocol):
+    """A staged encoder that is quickest with one picture a call, several calls side by side."""
+
+    def encode_one(self, prepared: npt.NDArray[Any]) -> Vectors:
+        """One prepared picture -> (d,) float32; callable from several threads at once."""
+
+
+def is_encoder(candidate: object) -> TypeGuard[Encoder]:
+    """Tell whether an object follows the protocol, without reading its card (that may run the network).
+
+    `isinstance` does the same from Python 3.12 on; before, it evaluates properties.
+    """
+    return _offers(candidate, "card", "encode_images")
+
+
+def is_staged(candidate: Encoder) -> TypeGuard[StagedEncoder]:
+    """Tell whether the work on one picture can run apart from the network."""
+    return _offers(candidate, "short_side", "prepare", "encode_prepared")
+
+
+def is_concurrent(candidate: Encoder) -> TypeGuard[ConcurrentEncoder]:
+    """Tell whether the network itself takes one picture a call, from any thread."""
+    return is_staged(candidate) and _offers(candidate, "encode_one")
+
+
+def _offers(candidate: object, *names: str) -> bool:
+    missing = object()
+    return not isinstance(candidate, type) and all(
+        inspect.getattr_static(candidate, name, missing) is not missing for name in names
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ import numpy as np
 from lookalike.embed.builtin import BuiltinEncoder
 from lookalike.embed.builtin.effnet_lite0 import DIM as BUILTIN_DIM
 from lookalike.embed.builtin.effnet_lite0 import NAME as BUILTIN
-from lookalike.embed.encoder import Encoder
+from lookalike.embed.encoder import Encoder, is_encoder
 from lookalike.embed.function import FunctionEncoder, ImageFunction
 from lookalike.embed.ready import SUFFIX, VectorsEncoder, load_vectors
 from lookalike.errors import InputTypeError, UnknownNameError
@@ -69,7 +68,7 @@ def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None 
     if isinstance(source, str | os.PathLike):
         return _named(os.fspath(source), options)
     if is_encoder(source):
-        return source  # type: ignore[return-value]
+        return source
     if isinstance(source, np.ndarray):
         return VectorsEncoder(source)
     if callable(source):
@@ -78,14 +77,6 @@ def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None 
         f"An encoder is a name, a function, an object with card and encode_images, or an (n, d) array, "
         f"not {type(source).__name__}.",
         hint=f"Names look like {BUILTIN!r}.",
-    )
-
-
-def is_encoder(candidate: object) -> bool:
-    """Tell whether an object follows the Encoder protocol, without reading its card (which may run the network)."""
-    missing = object()
-    return not isinstance(candidate, type) and all(
-        inspect.getattr_static(candidate, part, missing) is not missing for part in ("card", "encode_images")
     )
 
 
@@ -137,7 +128,7 @@ def _python(model: str, options: Options) -> Encoder:
             raise UnknownNameError(f"callable in {module_name}", part, _public(found))
         found = getattr(found, part)
     if is_encoder(found):
-        return found  # type: ignore[no-any-return]
+        return found
     if not callable(found) or isinstance(found, type):
         raise InputTypeError(
             f"{name} is a {type(found).__name__}, neither a function `images -> (n, d)` nor an encoder object.",
