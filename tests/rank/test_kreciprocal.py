@@ -161,7 +161,7 @@ def test_lambda_value_that_is_no_number_is_refused() -> None:
 
 
 def test_a_matrix_that_is_not_square_or_holds_no_candidate_is_refused() -> None:
-    with pytest.raises(ShapeError, match="probe first"):
+    with pytest.raises(ShapeError, match="probe"):
         pool_distances(np.zeros((2, 3)))
     with pytest.raises(ShapeError):
         pool_distances(np.zeros((1, 1)))

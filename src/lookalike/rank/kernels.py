@@ -14,11 +14,15 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from lookalike.arrays import Ids, Scores
+from lookalike.arrays import Ids, Scores, Vectors
 
 Lists: TypeAlias = npt.NDArray[np.int32]
 """(n, k + 1) the first entries of every element's ranking list, itself first."""
 Columns: TypeAlias = npt.NDArray[np.int32]
+Sparse: TypeAlias = tuple[Ids, Columns, Scores]
+"""Rows of features: (n + 1,) offsets, ascending columns and their weights."""
+Inverted: TypeAlias = tuple[Ids, Columns, Scores]
+"""The same by column: offsets, and the rows that are not zero there with their values."""
 
 
 @numba.njit(cache=True)
@@ -122,7 +126,18 @@ def normalise_rows(offsets: Ids, weights: Scores) -> None:
 
 
 @numba.njit(cache=True)
-def average_rows(lists: Lists, offsets: Ids, columns: Columns, weights: Scores) -> tuple[Ids, Columns, Scores]:
+def gaussian_weights(offsets: Ids, columns: Columns, distances: Scores, scale: Scores) -> Scores:
+    """Weight exp(-distance / scale) of every member (Eq. 7), each row scaled to a sum of 1."""
+    weights = np.empty(columns.size, np.float64)
+    for row in range(offsets.size - 1):
+        for entry in range(offsets[row], offsets[row + 1]):
+            weights[entry] = np.exp(-distances[row, columns[entry]] / scale[row])
+    normalise_rows(offsets, weights)
+    return weights
+
+
+@numba.njit(cache=True)
+def average_rows(lists: Lists, offsets: Ids, columns: Columns, weights: Scores) -> Sparse:
     """Mean of the sparse rows named in each list (Eq. 11), summed in ascending row order."""
     n, count = lists.shape
     out_offsets = np.zeros(n + 1, np.int64)
@@ -161,11 +176,27 @@ def average_rows(lists: Lists, offsets: Ids, columns: Columns, weights: Scores) 
 
 
 @numba.njit(cache=True)
-def shared_mass(columns: Columns, weights: Scores, offsets: Ids, rows: Columns, values: Scores, out: Scores) -> None:
-    """Add sum over columns of min(one feature, every row's feature) to `out`, (rows,), through an inverted index.
+def shared_with(offsets: Ids, columns: Columns, weights: Scores, queries: int) -> Scores:
+    """(q, n - q) sums of minima of the first q sparse rows with all later ones."""
+    n = offsets.size - 1
+    out = np.zeros((queries, n - queries), np.float64)
+    dense = np.zeros(n, np.float64)
+    for query in range(queries):
+        for entry in range(offsets[query], offsets[query + 1]):
+            dense[columns[entry]] = weights[entry]
+        for row in range(queries, n):
+            for entry in range(offsets[row], offsets[row + 1]):
+                out[query, row - queries] += min(dense[columns[entry]], weights[entry])
+        for entry in range(offsets[query], offsets[query + 1]):
+            dense[columns[entry]] = 0.0
+    return out
 
-    `offsets`, `rows`, `values` hold, column by column, the rows that are not zero there.
-    """
+
+@numba.njit(cache=True)
+def _shared_mass(columns: Columns, weights: Scores, index: Inverted, out: Scores) -> None:
+    """Set `out`, (rows,), to the sum over columns of min(one feature, every row's feature)."""
+    offsets, rows, values = index
+    out[:] = 0.0
     for position in range(columns.size):
         weight = weights[position]
         for entry in range(offsets[columns[position]], offsets[columns[position] + 1]):
@@ -173,7 +204,61 @@ def shared_mass(columns: Columns, weights: Scores, offsets: Ids, rows: Columns, 
 
 
 @numba.njit(cache=True)
-def invert(offsets: Ids, columns: Columns, weights: Scores, first: int, width: int) -> tuple[Ids, Columns, Scores]:
+def shared_at(features: Sparse, first: int, index: Inverted, wanted: Columns, width: int) -> Scores:
+    """(r, m) sums of minima of the features `first`.. with the rows of the index named in `wanted`, (r, m)."""
+    offsets, columns, weights = features
+    out = np.empty(wanted.shape, np.float64)
+    shared = np.empty(width, np.float64)
+    for row in range(wanted.shape[0]):
+        start, stop = offsets[first + row], offsets[first + row + 1]
+        _shared_mass(columns[start:stop], weights[start:stop], index, shared)
+        for place in range(wanted.shape[1]):
+            out[row, place] = shared[wanted[row, place]]
+    return out
+
+
+@numba.njit(cache=True)
+def final_tile(
+    tile: Vectors,
+    squares: Vectors,
+    others: Vectors,
+    scale: Scores,
+    features: Sparse,
+    first: int,
+    index: Inverted,
+    lambda_value: float,
+) -> None:
+    """Turn inner products of the elements `first`.. with the rows of the index into final distances, in place.
+
+    `squares` and `others` are the squared lengths of the tile's rows and columns, `scale` the rows' largest distances.
+    """
+    offsets, columns, weights = features
+    shared = np.empty(tile.shape[1], np.float64)
+    for row in range(tile.shape[0]):
+        start, stop = offsets[first + row], offsets[first + row + 1]
+        _shared_mass(columns[start:stop], weights[start:stop], index, shared)
+        share = lambda_value / scale[row]
+        for column in range(tile.shape[1]):
+            mass = shared[column]
+            distance = max(np.float32(0), squares[row] + others[column] - np.float32(2) * tile[row, column])
+            final = (1.0 - lambda_value) * (1.0 - mass / (2.0 - mass)) + share * distance
+            tile[row, column] = min(1.0, max(0.0, final))
+
+
+@numba.njit(cache=True)
+def smallest_in_rows(tile: Vectors, count: int) -> tuple[Vectors, Columns]:
+    """The `count` smallest of every row with their columns, ascending, equal values by column."""
+    kept = np.full((tile.shape[0], count), np.float32(np.inf), np.float32)
+    names = np.full((tile.shape[0], count), np.int32(-1), np.int32)
+    for row in range(tile.shape[0]):
+        for column in range(tile.shape[1]):
+            if tile[row, column] < kept[row, count - 1]:
+                _keep(kept, names, row, tile[row, column], column)
+    return kept, names
+
+
+@numba.njit(cache=True)
+def invert(offsets: Ids, columns: Columns, weights: Scores, first: int, width: int) -> Inverted:
     """Turn sparse rows from `first` on into an inverted index over `width` columns; rows are counted from `first`."""
     start = offsets[first]
     out_offsets = np.zeros(width + 1, np.int64)
@@ -190,6 +275,84 @@ def invert(offsets: Ids, columns: Columns, weights: Scores, first: int, width: i
             values[place[column]] = weights[entry]
             place[column] += 1
     return out_offsets, rows, values
+
+
+@numba.njit(cache=True, fastmath={"reassoc", "contract"})
+def pair_distances(vectors: Vectors, rows: Ids, columns: Columns, largest_product: float) -> Scores:
+    """Distance of each pair in float64, alone: the same pair gives the same bits in any company.
+
+    Squared Euclidean where `largest_product` is negative, otherwise twice what an inner product lacks to it.
+    """
+    out = np.empty(rows.size, np.float64)
+    for pair in range(rows.size):
+        a, b = vectors[rows[pair]], vectors[columns[pair]]
+        total = 0.0
+        if largest_product < 0:
+            for axis in range(a.size):
+                step = np.float64(a[axis]) - np.float64(b[axis])
+                total += step * step
+        else:
+            for axis in range(a.size):
+                total += np.float64(a[axis]) * np.float64(b[axis])
+            total = max(0.0, 2.0 * (largest_product - total))
+        out[pair] = 0.0 if rows[pair] == columns[pair] else total
+    return out
+
+
+@numba.njit(cache=True)
+def _keep(kept: Vectors, names: Columns, row: int, value: float, name: int) -> None:
+    place = kept.shape[1] - 1
+    while place > 0 and kept[row, place - 1] > value:
+        kept[row, place] = kept[row, place - 1]
+        names[row, place] = names[row, place - 1]
+        place -= 1
+    kept[row, place] = value
+    names[row, place] = name
+
+
+@numba.njit(cache=True)
+def scan_tile(
+    tile: Vectors,
+    squares: Vectors,
+    top: int,
+    left: int,
+    kept: Vectors,
+    names: Columns,
+    far: Vectors,
+    far_names: Columns,
+) -> None:
+    """Turn a tile of inner products into distances and offer each to the lists and maxima of its row and its column.
+
+    `kept`, `names` (n, m): the m smallest distances of every element so far, ascending; `far`, `far_names` (n,): the
+    largest. On the diagonal (`top == left`) each pair stands twice in the tile and is offered once each time.
+    """
+    height, width = tile.shape
+    last = kept.shape[1] - 1
+    step = 32
+    for i in range(height):
+        row = top + i
+        for start in range(0, width, step):
+            stop = min(start + step, width)
+            limit, most = kept[row, last], far[row]
+            news = 0
+            for j in range(start, stop):
+                value = squares[row] + squares[left + j] - np.float32(2) * tile[i, j]
+                tile[i, j] = value
+                news += (value < limit) | (value > most) | (value < kept[left + j, last]) | (value > far[left + j])
+            if news:
+                for j in range(start, stop):
+                    value, column = tile[i, j], left + j
+                    if row == column:
+                        continue
+                    if value < kept[row, last]:
+                        _keep(kept, names, row, value, column)
+                    if value > far[row]:
+                        far[row], far_names[row] = value, column
+                    if top != left:
+                        if value < kept[column, last]:
+                            _keep(kept, names, column, value, row)
+                        if value > far[column]:
+                            far[column], far_names[column] = value, row
 
 
 def announce() -> None:

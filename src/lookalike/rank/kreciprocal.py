@@ -71,17 +71,31 @@ def pool_distances(distances: npt.ArrayLike, settings: KReciprocal | None = None
     >>> pool_distances([[0, 1, 4], [1, 0, 1], [4, 1, 0]], KReciprocal(k1=1, k2=1)).round(4).tolist()
     [0.3924, 1.0]
     """
+    return joint_distances(distances, 1, settings)[0]
+
+
+def joint_distances(distances: npt.ArrayLike, queries: int, settings: KReciprocal | None = None) -> Scores:
+    """Final distances (q, n - q) of several queries to a gallery, all in one set, from the (n, n) distances among them.
+
+    The queries stand first. Otherwise as `pool_distances`; from vectors, without the matrix: `rerank_gallery`.
+
+    Raises:
+        ShapeError: not square, or no query, or no gallery.
+        NonFiniteError: NaN or infinity.
+    """
     matrix = np.array(distances, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
-        raise ShapeError(f"distances must have shape (n + 1, n + 1) with the probe first, not {matrix.shape}.")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not 1 <= queries < len(matrix):
+        raise ShapeError(
+            f"distances must be (n, n), the {queries} probe(s) first and a candidate after, not {matrix.shape}."
+        )
     if not np.isfinite(matrix).all():
         raise NonFiniteError("distances holds NaN or infinity.")
     np.maximum(matrix, 0.0, out=matrix)
     np.fill_diagonal(matrix, 0.0)
-    return _final_distances(matrix, settings or KReciprocal())
+    return _final_distances(matrix, queries, settings or KReciprocal())
 
 
-def _final_distances(matrix: Scores, settings: KReciprocal) -> Scores:
+def _final_distances(matrix: Scores, queries: int, settings: KReciprocal) -> Scores:
     """Equations 3, 4, 7, 10, 11 and 12 on a checked matrix, with features kept as sparse rows."""
     from lookalike.rank import kernels
 
@@ -91,16 +105,13 @@ def _final_distances(matrix: Scores, settings: KReciprocal) -> Scores:
     scale[scale == 0] = 1.0
     lists = kernels.nearest_lists(matrix, k1 + 1)
     offsets, columns = kernels.expanded_sets(lists, round(k1 / 2) + 1, settings.strict_overlap)
-    rows = np.repeat(np.arange(n), np.diff(offsets))
-    weights = np.exp(-matrix[rows, columns] / scale[rows])
-    kernels.normalise_rows(offsets, weights)
+    weights = kernels.gaussian_weights(offsets, columns, matrix, scale)
     k2 = min(settings.k2, k1)
     if k2 > 1:
-        offsets, columns, weights = kernels.average_rows(lists[:, :k2], offsets, columns, weights)
-    probe = np.zeros(n)
-    probe[columns[: offsets[1]]] = weights[: offsets[1]]
-    shared = np.add.reduceat(np.minimum(probe[columns], weights), offsets[:-1])[1:]
-    return mix(jaccard(shared), matrix[0, 1:] / scale[0], settings.lambda_value)
+        offsets, columns, weights = kernels.average_rows(lists[:, :k2].copy(), offsets, columns, weights)
+    original = matrix[:queries, queries:] / scale[:queries, None]
+    shared = kernels.shared_with(offsets, columns, weights, queries)
+    return mix(jaccard(shared), original, settings.lambda_value)
 
 
 def jaccard(shared: Scores) -> Scores:
@@ -149,6 +160,11 @@ def candidate_distances(scores: Scores, vectors: Vectors, metric: Metric) -> Sco
         np.rint(inner, out=inner)
         inner *= unit
     return products
+
+
+def pool_of_scores(scores: Scores, vectors: Vectors, metric: Metric, settings: KReciprocal) -> Scores:
+    """Final distances (n,) of one pool from the probe's (n,) scores and the candidates' (n, d) vectors."""
+    return _final_distances(candidate_distances(scores, vectors, metric), 1, settings)[0]
 
 
 class KReciprocalReranker:
@@ -215,7 +231,7 @@ class KReciprocalReranker:
         _check_top_k(top_k)
         scores = _checked_scores(candidates)
         vectors = self._store.vectors(self._store.ids_of([candidate.path for candidate in candidates]))
-        final = _final_distances(candidate_distances(scores, vectors, self._store.metric), self._settings)
+        final = pool_of_scores(scores, vectors, self._store.metric, self._settings)
         order = np.argsort(final, kind="stable")[:top_k]
         return [Candidate(candidates[i].path, float(final[i])) for i in order]
 
@@ -234,7 +250,7 @@ def rerank_k_reciprocal(
     chosen = settings or KReciprocal()
 
     def score(_: Ids, scores: Scores, vectors: Vectors) -> Scores:
-        return _final_distances(candidate_distances(scores, vectors, neighbours.metric), chosen)
+        return pool_of_scores(scores, vectors, neighbours.metric, chosen)
 
     return reorder(store, neighbours, score, "l2")
 
