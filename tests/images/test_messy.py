@@ -58,7 +58,7 @@ PICTURES = {
 REFUSED = {
     "._resource.jpg": ("unknown-format", ""),
     "README.md": ("unknown-format", ""),
-    "bomb.gif": ("too-large", "4364696535"),
+    "bomb.gif": ("too-large", "4,364,696,535 pixels, the limit is 200,000,000"),
     "broken.png": ("truncated", ""),
     "photo_corrupt.jpg": ("unknown-format", ""),
     "text_named.jpg": ("unknown-format", "b'this is '"),

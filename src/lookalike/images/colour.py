@@ -2,7 +2,7 @@
 
 Embedded colour profiles are honoured, as viewers do: a picture with a profile other than sRGB is converted to sRGB
 (Display P3 from phones, Adobe RGB, print CMYK, dot-gain grey); one without a profile is taken as sRGB, and one whose
-profile calls itself sRGB is left alone, which costs nothing. PNG gAMA and cHRM chunks are not applied.
+profile is sRGB within two levels is left alone, which costs nothing. PNG gAMA and cHRM chunks are not applied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from PIL import Image
 
 _PROFILE_SPACES = {"RGB": b"RGB ", "L": b"GRAY", "CMYK": b"CMYK"}
 _NO_CACHE = 0x0040  # lcms2 cmsFLAGS_NOCACHE: no pixel cache, so that threads may share one transform
-_FOUR_INKS = "CMYK"
+_SAME = 2  # levels of 255 by which implementations of sRGB differ from one another
+_BROKEN_PROFILE = (OSError, ValueError, TypeError)
 
 
 class UnsupportedPixelsError(ValueError):
@@ -94,38 +95,44 @@ def _managed(im: Image.Image, profile: bytes | None, notes: list[str]) -> Image.
         im = im.convert("L" if im.mode == "1" else "RGB")
     if im.mode not in _PROFILE_SPACES:
         raise UnsupportedPixelsError(f"pixels of mode {im.mode} are not known")
-    if profile and profile[16:20] == _PROFILE_SPACES[im.mode] and not _says_srgb(profile):
-        transform = _transform(bytes(profile), im.mode)
-        if transform is None:
+    if profile and profile[16:20] == _PROFILE_SPACES[im.mode]:
+        try:
+            transform = _transform(bytes(profile), im.mode)
+        except _BROKEN_PROFILE:
             notes.append("colour profile unreadable, ignored")
         else:
-            notes.append("colour profile converted to sRGB")
-            converted: Image.Image = transform.apply(im)
-            return converted
-    elif im.mode == _FOUR_INKS:
+            if transform is not None:
+                notes.append("colour profile converted to sRGB")
+                converted: Image.Image = transform.apply(im)
+                return converted
+    elif im.mode == "CMYK":
         notes.append("CMYK without profile shown by plain ink mixing")
     return im if im.mode == "RGB" else im.convert("RGB")
 
 
-def _says_srgb(profile: bytes) -> bool:
-    """Look for the name in the description, ASCII or UTF-16; only RGB profiles of a usual size carry it."""
-    head = profile[:8192]
-    return b"sRGB" in head or "sRGB".encode("utf-16-be") in head
-
-
 @functools.lru_cache(maxsize=32)
 def _transform(profile: bytes, mode: str) -> Any:
-    """Build the transform to sRGB (milliseconds for CMYK), or None where lcms refuses the profile."""
+    """Build the transform to sRGB (milliseconds, therefore kept), or None where it would change next to nothing.
+
+    Whether a profile is sRGB is measured on a lattice of colours: there are dozens of profiles of that name, among
+    them linear ones, and many without it.
+    """
     from PIL import ImageCms
 
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        flags = ImageCms.Flags(_NO_CACHE)
         target = ImageCms.createProfile("sRGB")
-        return ImageCms.buildTransform(
-            source, target, mode, "RGB", ImageCms.Intent.PERCEPTUAL, ImageCms.Flags(_NO_CACHE)
-        )
-    except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
-        return None
+        transform = ImageCms.buildTransform(source, target, mode, "RGB", ImageCms.Intent.PERCEPTUAL, flags)
+    except ImageCms.PyCMSError as error:
+        raise ValueError(str(error)) from error
+    if mode == "CMYK":
+        return transform
+    steps = np.arange(0, 256, 15, dtype=np.uint8)
+    lattice = steps[None, :] if mode == "L" else np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(1, -1, 3)
+    colours = Image.fromarray(lattice)
+    before, after = np.asarray(colours.convert("RGB"), dtype=int), np.asarray(transform.apply(colours), dtype=int)
+    return transform if np.abs(after - before).max() > _SAME else None
 
 
 def _lab(im: Image.Image) -> Image.Image:

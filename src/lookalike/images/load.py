@@ -23,7 +23,7 @@ from lookalike.arrays import Rgb
 from lookalike.errors import ImageError, InputError
 from lookalike.images.colour import UnsupportedPixelsError, to_rgb
 from lookalike.images.formats import PREFIX, Format, known_but_not_read, sniff
-from lookalike.images.quiet import quiet
+from lookalike.images.guard import guarded, too_large
 
 REASONS: Mapping[str, str] = {
     "missing": "no such file",
@@ -101,7 +101,7 @@ def load(source: Source, *, short_side: int | None = None, max_pixels: int = MAX
         if value is not None and value < 1:
             raise InputError(f"{name}={value}: at least 1 pixel is needed.")
     path = _NAME_OF_BYTES if isinstance(source, bytes) else os.fsdecode(source)
-    with _opened(source, path) as file, quiet():
+    with _opened(source, path) as file, guarded(max_pixels):
         prefix = _read(file, path)
         row = sniff(prefix)
         if row is None:
@@ -203,10 +203,8 @@ def _decode(row: Format, file: IO[bytes], path: str, short_side: int | None, max
 
 
 def _check_size(size: tuple[int, int], path: str, max_pixels: int) -> None:
-    width, height = size
-    if width * height > max_pixels:
-        detail = f"{width} x {height} is {width * height:,} pixels, the limit is {max_pixels:,}"
-        raise ImageError(path, "too-large", detail)
+    if size[0] * size[1] > max_pixels:
+        raise ImageError(path, "too-large", too_large(size, max_pixels))
 
 
 def _raw_mode(im: Any) -> str:
