@@ -71,7 +71,7 @@ def pool_distances(distances: npt.ArrayLike, settings: KReciprocal | None = None
     >>> pool_distances([[0, 1, 4], [1, 0, 1], [4, 1, 0]], KReciprocal(k1=1, k2=1)).round(4).tolist()
     [0.3924, 1.0]
     """
-    return joint_distances(distances, 1, settings)[0]
+    return np.asarray(joint_distances(distances, 1, settings)[0])
 
 
 def joint_distances(distances: npt.ArrayLike, queries: int, settings: KReciprocal | None = None) -> Scores:
@@ -122,7 +122,7 @@ def jaccard(shared: Scores) -> Scores:
 def mix(jaccard_distances: Scores, original: Scores, lambda_value: float) -> Scores:
     """Eq. 12, held to [0, 1] against rounding."""
     final = (1.0 - lambda_value) * jaccard_distances + lambda_value * original
-    return np.clip(final, 0.0, 1.0)
+    return np.asarray(np.clip(final, 0.0, 1.0))
 
 
 def candidate_distances(scores: Scores, vectors: Vectors, metric: Metric) -> Scores:
@@ -164,7 +164,7 @@ def candidate_distances(scores: Scores, vectors: Vectors, metric: Metric) -> Sco
 
 def pool_of_scores(scores: Scores, vectors: Vectors, metric: Metric, settings: KReciprocal) -> Scores:
     """Final distances (n,) of one pool from the probe's (n,) scores and the candidates' (n, d) vectors."""
-    return _final_distances(candidate_distances(scores, vectors, metric), 1, settings)[0]
+    return np.asarray(_final_distances(candidate_distances(scores, vectors, metric), 1, settings)[0])
 
 
 class KReciprocalReranker:
