@@ -107,6 +107,8 @@ def load(source: Source, *, short_side: int | None = None, max_pixels: int = MAX
         if row is None:
             raise _unrecognised(path, prefix)
         with _reasons(path, row):
+            if row.name == "JPEG2000":
+                _check_end_of_jpeg_2000(file)
             return _decode(row, file, path, short_side, max_pixels)
 
 
@@ -120,12 +122,15 @@ def _opened(source: Source, path: str) -> Iterator[IO[bytes]]:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise not_opened(path, error) from error
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor, not a path
+    try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
             kind = "a folder" if stat.S_ISDIR(mode) else "a pipe, socket or device"
             raise ImageError(path, "unsupported", f"{kind}, not a file")
-        yield file
+        with open(descriptor, "rb", closefd=False) as file:
+            yield file
+    finally:
+        os.close(descriptor)
 
 
 def not_opened(path: str, error: OSError | ValueError) -> ImageError:
@@ -172,7 +177,8 @@ def _reasons(path: str, row: Format) -> Iterator[None]:
     except (UnsupportedPixelsError, ImportError, NotImplementedError) as error:
         raise ImageError(path, "unsupported", f"{row.name}: {error}") from error
     except Exception as error:  # decoders raise anything from IndexError to zlib.error on damaged bytes
-        detail = f"{row.name}: {str(error) or type(error).__name__}"
+        said = " ".join(str(error).split())  # libheif's messages have several lines
+        detail = f"{row.name}: {said or type(error).__name__}"
         reason = "unsupported" if _NOT_SUPPORTED.search(detail) else "truncated"
         raise ImageError(path, reason, detail) from error
 
@@ -200,6 +206,17 @@ def _decode(row: Format, file: IO[bytes], path: str, short_side: int | None, max
         if orientation >= 5:
             full = (full[1], full[0])
         return Picture(np.array(rgb), full, _frames(im, row), name, tuple(notes))
+
+
+def _check_end_of_jpeg_2000(file: IO[bytes]) -> None:
+    """Refuse a codestream without its end, which OpenJPEG would fill up with mush.
+
+    Within coded data 0xFF is never followed by more than 0x8F (ISO 15444-1, A.1), so the end marker is unmistakable.
+    """
+    content = file.read()
+    file.seek(0)
+    if content.rfind(b"\xff\xd9") < content.find(b"\xff\x4f\xff\x51"):
+        raise ValueError("the file is truncated: it has no end-of-codestream marker")
 
 
 def _check_size(size: tuple[int, int], path: str, max_pixels: int) -> None:
