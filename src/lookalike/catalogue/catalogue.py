@@ -1,0 +1,314 @@
+"""A catalogue on disk: items, their vectors by one encoder or several, and answers to queries."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy.typing as npt
+
+from lookalike.arrays import Ids, Vectors, as_vectors
+from lookalike.catalogue import cards, columns, database, items, schema, view, where
+from lookalike.catalogue.cards import StoredEncoder
+from lookalike.catalogue.database import Database
+from lookalike.catalogue.editing import Editing
+from lookalike.catalogue.items import Item
+from lookalike.catalogue.searching import Searching
+from lookalike.catalogue.stored_path import shown, stored
+from lookalike.catalogue.sync import SyncResult, sync
+from lookalike.embed.encoder import Card, Encoder
+from lookalike.embed.pipeline import Progress
+from lookalike.embed.registry import EncoderLike
+from lookalike.embed.registry import encoder as resolve
+from lookalike.errors import CatalogueError, EncoderMismatchError, InputError, NotFoundError
+from lookalike.images.load import Failure
+from lookalike.index.neighbours import Metric, check_metric
+
+
+class Catalogue(Searching, Editing):
+    """The pictures of a folder (or ready vectors) and their vectors, kept in a directory that survives anything.
+
+    Make one with `create`, open one with `open`; both are context managers. Reading is safe from several threads and
+    processes, also while another process writes; one process writes at a time.
+
+    >>> import tempfile, numpy as np
+    >>> from lookalike.embed.encoder import Card
+    >>> card = Card(name="toy", weights="1", dim=2, pooling="none")
+    >>> with tempfile.TemporaryDirectory() as folder, Catalogue.create(f"{folder}/shop.la", encoder=card) as shop:
+    ...     _ = shop.upsert(["a.jpg", "b.jpg"], np.array([[1, 0], [0, 1]]), columns={"label": ["mug", "cup"]})
+    ...     shop.search(np.array([1, 0]), k=1)[0][0], shop.ids(where="label = 'cup'").tolist()
+    (Candidate(path='a.jpg', score=1.0), [2])
+    """
+
+    def __init__(self, base: Database, encoder: StoredEncoder, metric: Metric, maker: Encoder | None) -> None:
+        self.database = base
+        self.stored = encoder
+        self._metric = metric
+        self._maker = maker
+        self._view: view.View | None = None
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        root: str | os.PathLike[str] | None = None,
+        encoder: EncoderLike | Card = "builtin:effnet-lite0",
+        metric: str = "cosine",
+        dtype: str = "float32",
+        normalise: bool = True,
+    ) -> Catalogue:
+        """Make an empty catalogue of the pictures below `root`; `sync` fills it, or `upsert` where root is None.
+
+        `dtype` is how vectors are stored, `float32` or `float16` (half the bytes, three digits). `normalise=False`
+        asks the encoder for raw lengths, for which `ip` and `l2` differ from `cosine`.
+
+        Raises:
+            CatalogueError: something is already there, or it cannot be written.
+            NotFoundError: no folder `root`.
+            UnknownNameError: an encoder, metric or dtype in no table.
+        """
+        folder = Path(path)
+        checked, kept = check_metric(metric), cards.check_dtype(dtype)
+        maker = None if isinstance(encoder, Card) else resolve(encoder, normalise=normalise)
+        card = encoder if isinstance(encoder, Card) else maker.card if maker is not None else None
+        if card is None:
+            raise InputError("A catalogue needs an encoder or a card.")
+        top = _existing(root) if root is not None else ""
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise CatalogueError(
+                f"{str(folder)!r} exists and is not empty.",
+                hint="Open it, or sync it: lookalike sync; or choose another name.",
+            )
+        _make(folder, top, card, kept, checked)
+        return cls.open(folder, encoder=maker if maker is not None else card)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        encoder: EncoderLike | Card | None = None,
+        metric: str | None = None,
+        readonly: bool = False,
+    ) -> Catalogue:
+        """Open a catalogue with the encoder asked for, or its first.
+
+        Where the folder cannot be written it opens for reading, and refuses to write by name.
+
+        Raises:
+            NotFoundError: no catalogue at `path`.
+            EncoderMismatchError: no vectors of this encoder (preprocessing, dimension, …) or metric; differences named.
+            CatalogueError: damaged, made by a newer version, or not readable.
+        """
+        folder = Path(path)
+        base = Database(folder, readonly=readonly or not os.access(folder, os.W_OK))
+        try:
+            with base.reading() as connection:
+                known = cards.listed(connection)
+                own = check_metric(str(database.setting(connection, "metric")))
+            if metric is not None and check_metric(metric) != own:
+                raise EncoderMismatchError(
+                    f"The catalogue {str(folder)!r} was made for the metric {own!r}, not {metric!r}.",
+                    hint="A metric is chosen once: open it without one, or make another catalogue.",
+                )
+            named = encoder if encoder is None or isinstance(encoder, str | Card) else resolve(encoder)
+            maker = None if named is None or isinstance(named, str | Card) else named
+            return cls(base, cards.choose(known, named, str(folder)), own, maker)
+        except BaseException:
+            base.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the files. Later calls raise CatalogueError."""
+        self._view = None
+        self.database.close()
+
+    def __enter__(self) -> Catalogue:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Catalogue({str(self.folder)!r}, encoder={self.card.name!r}, metric={self.metric!r})"
+
+    @property
+    def folder(self) -> Path:
+        """Where the catalogue is."""
+        return self.database.folder
+
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for reading only."""
+        return self.database.readonly
+
+    @property
+    def revision(self) -> int:
+        """Number of the last commit."""
+        return self.database.revision()
+
+    @property
+    def metric(self) -> Metric:
+        """The metric chosen when the catalogue was made."""
+        return self._metric
+
+    @property
+    def card(self) -> Card:
+        """Card of the encoder it was opened with."""
+        return self.stored.card
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return self.stored.card.dim
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder itself, loaded when first needed.
+
+        Raises:
+            EncoderMismatchError: what loads under this name today makes other vectors than those stored.
+            UnknownNameError: it was an object or a function; open the catalogue with it.
+        """
+        if self._maker is None:
+            maker = resolve(self.card.name, normalise=self.card.normalised)
+            cards.choose([self.stored], maker, str(self.folder))
+            self._maker = maker
+        return self._maker
+
+    @property
+    def root(self) -> Path | None:
+        """The folder the paths start from; None for a catalogue of ready vectors."""
+        with self.database.reading() as connection:
+            path = shown(connection.execute("SELECT path FROM roots WHERE id = ?", (items.ROOT,)).fetchone()[0])
+        return Path(path) if path else None
+
+    def sync(
+        self,
+        *,
+        strict: bool = False,
+        allow_empty: bool = False,
+        threads: int | None = None,
+        batch_size: int = 32,
+        progress: Callable[[Progress], None] | None = None,
+        cancel: Callable[[], bool] | None = None,
+    ) -> SyncResult:
+        """Bring the catalogue up to date with its folder; see `lookalike.catalogue.sync.sync`."""
+        return sync(
+            self,
+            strict=strict,
+            allow_empty=allow_empty,
+            threads=threads,
+            batch_size=batch_size,
+            progress=progress,
+            cancel=cancel,
+        )
+
+    def cards(self) -> list[Card]:
+        """Cards of every encoder that has vectors here, first added first."""
+        with self.database.reading() as connection:
+            return [encoder.card for encoder in cards.listed(connection)]
+
+    def columns(self) -> list[columns.Column]:
+        """The user's columns."""
+        with self.database.reading() as connection:
+            return columns.listed(connection)
+
+    def column(self, name: str, ids: Ids | None = None) -> list[where.Value]:
+        """Values of a column, user's or built-in, for these items (all live ones where None), None where missing."""
+        wanted = self.ids() if ids is None else ids
+        with self.database.reading() as connection:
+            field = columns.BUILTIN.get(name) or columns.named(connection, name).stored_field
+            found = items.values_of(connection, field.sql, wanted)
+        return columns.read([found.get(int(number)) for number in wanted], field.type)
+
+    def items(self, ids: Ids | None = None) -> list[Item]:
+        """Everything kept of these items (all live ones where None), in this order."""
+        wanted = self.ids() if ids is None else ids
+        with self.database.reading() as connection:
+            found = items.by_id(connection, wanted)
+        return [found[int(number)] for number in self._known(wanted, found)]
+
+    def failures(self) -> list[Failure]:
+        """Files of the last sync that have no vector, and why."""
+        with self.database.reading() as connection:
+            rows = connection.execute("SELECT path, reason, detail FROM failures ORDER BY path").fetchall()
+        return [Failure(shown(path), reason, detail) for path, reason, detail in rows]
+
+    def files(self, ids: Ids) -> list[Path]:
+        """Absolute paths of these items.
+
+        Raises:
+            InputError: the catalogue holds ready vectors without a folder.
+        """
+        root = self.root
+        if root is None:
+            raise InputError("This catalogue has no folder of pictures.", hint="Set one with set_root.")
+        return [root / path for path in self.paths(ids)]
+
+    @contextmanager
+    def writing(self, purpose: str, *, wait: float = 0.0) -> Iterator[None]:
+        """Hold the writer's lock over several changes."""
+        with self.database.writing(purpose, wait=wait):
+            yield
+
+    def vectors_of(self, values: npt.ArrayLike) -> Vectors:
+        """Check (n, d) vectors against this catalogue's dimension."""
+        return as_vectors(values, dim=self.dim)
+
+    @staticmethod
+    def _known(ids: Ids | Sequence[int], found: dict[int, Any]) -> Ids | Sequence[int]:
+        for number in ids:
+            if int(number) not in found:
+                raise InputError(f"The store holds no item {int(number)}.")
+        return ids
+
+
+def _existing(root: str | os.PathLike[str]) -> str:
+    path = os.path.abspath(os.fspath(root))  # noqa: PTH100 - resolve() would follow links
+    if not Path(path).exists():
+        raise NotFoundError(f"There is no folder {os.fspath(root)!r}.")
+    return path
+
+
+def _make(folder: Path, root: str, card: Card, dtype: cards.Dtype, metric: Metric) -> None:
+    """Write the first state beside the name and move it there whole: a killed `create` leaves no half catalogue."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
+    try:
+        aside.mkdir()
+        connection = schema.create(aside / database.NAME)
+        try:
+            with schema.translated(folder / database.NAME), schema.transaction(connection):
+                settings = {"metric": metric, "revision": 0}
+                connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
+                name = Path(root).name or "root"
+                connection.execute("INSERT INTO roots VALUES (?, ?, ?)", (items.ROOT, _text(name), stored_root(root)))
+                cards.add(connection, card, dtype, 0)
+        finally:
+            connection.close()
+        if folder.exists():
+            folder.rmdir()  # empty, as was checked
+        aside.rename(folder)
+    except OSError as error:
+        raise CatalogueError(f"The catalogue {str(folder)!r} cannot be made: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _text(name: str) -> str:
+    return name.encode(errors="backslashreplace").decode()
+
+
+def stored_root(root: str) -> str | bytes:
+    """Return a root as the database keeps it; empty where there is none."""
+    return stored(root) if root else ""

@@ -1,0 +1,192 @@
+"""The changes a caller makes to a catalogue by hand; `sync` makes those of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lookalike.arrays import Ids, as_vectors, same_length
+from lookalike.catalogue import cards, columns, items
+from lookalike.catalogue.cards import StoredEncoder
+from lookalike.catalogue.database import Database
+from lookalike.catalogue.items import File
+from lookalike.catalogue.where import Type, Value
+from lookalike.embed.encoder import Card
+from lookalike.embed.registry import EncoderLike
+from lookalike.embed.registry import encoder as resolve
+from lookalike.errors import InputError, NotFoundError
+
+
+class Editing:
+    """Upserts, deletions, columns, encoders and the root: each call is one commit."""
+
+    database: Database
+    stored: StoredEncoder
+
+    def upsert(
+        self,
+        paths: Sequence[str],
+        vectors: npt.ArrayLike,
+        *,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+    ) -> Ids:
+        """Store (n, d) ready vectors under these paths, replacing those that are there; return the ids, which stay.
+
+        The vectors that other encoders made for a replaced item go, because its picture may be another.
+
+        Raises:
+            InputError: a path twice, a row the card does not allow, or a column of another type.
+            ShapeError: lengths or dimension differ.
+            NonFiniteError: NaN, infinity or length zero.
+        """
+        checked = as_vectors(vectors, dim=self.stored.card.dim)
+        same_length(paths=paths, vectors=checked, **dict(columns or {}))
+        _each_once(paths)
+        items.check(self.stored, checked)
+        with self.database.writing("upsert"), self.database.commit() as connection:
+            revision = self.database.revision()
+            ids = [items.put(connection, path, File(), revision) for path in paths]
+            for encoder in cards.listed(connection):
+                if encoder.id != self.stored.id:
+                    items.drop_vectors(connection, encoder, ids, revision)
+            items.put_vectors(connection, self.stored, ids, checked, revision)
+            _write_columns(connection, ids, columns or {}, {})
+        return np.array(ids, dtype=np.int64)
+
+    def delete(self, *, ids: npt.ArrayLike | None = None, paths: Sequence[str] | None = None) -> int:
+        """Remove items by id or by path, with the vectors of every encoder; return how many there were.
+
+        The files stay where they are; the next `sync` adds those that are still below the root again.
+
+        Raises:
+            InputError: an item that is not there, or neither or both of ids and paths.
+        """
+        if (ids is None) == (paths is None):
+            raise InputError("Say which items to delete, by ids or by paths.")
+        with self.database.writing("delete"), self.database.commit() as connection:
+            if paths is not None:
+                found = items.ids_of(connection, paths)
+                doomed = [_present(found, path) for path in paths]
+            else:
+                doomed = [int(number) for number in np.asarray(ids, dtype=np.int64).ravel()]
+                known = items.by_id(connection, doomed)
+                for number in doomed:
+                    _present(known, number)
+            items.delete(connection, doomed, self.database.revision())
+        return len(set(doomed))
+
+    def set_columns(
+        self,
+        values: Mapping[str, Sequence[Any]],
+        *,
+        ids: npt.ArrayLike | None = None,
+        paths: Sequence[str] | None = None,
+        types: Mapping[str, Type] | None = None,
+        missing_ok: bool = False,
+    ) -> int:
+        """Set user columns, name to one value an item; return how many items were set.
+
+        A new column takes the narrowest type that loses nothing, or the one stated in `types` (`text`, `integer`,
+        `real`, `boolean`). Empty text, None and NaN are missing values. With `missing_ok` paths the catalogue does not
+        hold are passed over.
+
+        Raises:
+            InputError: an item that is not there, or a value of another type than the column's.
+            ShapeError: a column of another length.
+        """
+        if (ids is None) == (paths is None):
+            raise InputError("Say which items the columns belong to, by ids or by paths.")
+        named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
+        same_length(items=named, **dict(values))
+        with self.database.writing("set columns"), self.database.commit() as connection:
+            known: Mapping[Any, Any]
+            known = items.by_id(connection, named) if ids is not None else items.ids_of(connection, named)
+            rows = [row for row, key in enumerate(named) if not missing_ok or key in known]
+            for row in rows:
+                _present(known, named[row])
+            targets: list[int] = [named[row] if ids is not None else known[named[row]] for row in rows]
+            kept = {name: [column[row] for row in rows] for name, column in values.items()}
+            _write_columns(connection, targets, kept, types or {})
+        return len(rows)
+
+    def index_column(self, name: str) -> None:
+        """Make filters on this column fast."""
+        with self.database.writing("index column"), self.database.commit() as connection:
+            columns.index(connection, columns.named(connection, name))
+
+    def drop_column(self, name: str) -> None:
+        """Remove a column with its values."""
+        with self.database.writing("drop column"), self.database.commit() as connection:
+            columns.drop(connection, columns.named(connection, name))
+
+    def add_encoder(self, encoder: EncoderLike | Card, *, dtype: str = "float32", normalise: bool = True) -> Card:
+        """Make room for the vectors of another encoder; open the catalogue with it and `sync` to fill it.
+
+        Adding one that is there changes nothing.
+        """
+        card = encoder if isinstance(encoder, Card) else resolve(encoder, normalise=normalise).card
+        with self.database.writing("add encoder"), self.database.commit() as connection:
+            if all(known.card.digest != card.digest for known in cards.listed(connection)):
+                cards.add(connection, card, cards.check_dtype(dtype), self.database.revision())
+        return card
+
+    def remove_encoder(self, encoder: Card | str) -> None:
+        """Remove an encoder with its vectors; the one the catalogue is open with stays.
+
+        Raises:
+            EncoderMismatchError: no vectors of it.
+            InputError: it is the one in use.
+        """
+        with self.database.writing("remove encoder"), self.database.commit() as connection:
+            chosen = cards.choose(cards.listed(connection), encoder, str(self.database.folder))
+            if chosen.id == self.stored.id:
+                raise InputError(
+                    f"{chosen.card.name!r} is the encoder in use.", hint="Open the catalogue with another one first."
+                )
+            cards.drop(connection, chosen)
+
+    def set_root(self, root: str | os.PathLike[str]) -> None:
+        """Say where the folder of pictures is now; nothing is read, and the next `sync` compares.
+
+        Raises:
+            NotFoundError: no such folder.
+        """
+        from lookalike.catalogue.stored_path import stored
+
+        path = os.path.abspath(os.fspath(root))  # noqa: PTH100 - resolve() would follow links
+        if not os.path.exists(path):  # noqa: PTH110
+            raise NotFoundError(f"There is no folder {os.fspath(root)!r}.")
+        with self.database.writing("set root"), self.database.commit() as connection:
+            connection.execute("UPDATE roots SET path = ? WHERE id = ?", (stored(path), items.ROOT))
+
+
+def _write_columns(
+    connection: Any, ids: Sequence[int], values: Mapping[str, Sequence[Any]], types: Mapping[str, Type]
+) -> None:
+    known = {column.name: column.type for column in columns.listed(connection)}
+    for name, column in values.items():
+        type_, typed = _typed(name, column, types.get(name), known.get(name))
+        columns.write(connection, columns.ensure(connection, name, type_), ids, typed)
+
+
+def _typed(name: str, values: Sequence[Any], stated: Type | None, known: Type | None) -> tuple[Type, list[Value]]:
+    """An existing column keeps its type: the new values are read as what it holds."""
+    return columns.typed(name, values, stated or known)
+
+
+def _each_once(paths: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for path in paths:
+        if path in seen:
+            raise InputError(f"The path {path!r} stands twice; a path names one item.")
+        seen.add(path)
+
+
+def _present(found: Mapping[Any, Any], key: Any) -> Any:
+    if key not in found:
+        raise InputError(f"The store holds no item {key!r}.")
+    return found[key]
