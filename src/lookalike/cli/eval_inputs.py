@@ -1,0 +1,155 @@
+"""From the options of `lookalike eval` to queries and gallery as vectors with columns."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from lookalike.cli import output
+from lookalike.datasets.folder import read_folder
+from lookalike.datasets.pictures import LabelledPictures
+from lookalike.datasets.table import read_label_columns, read_table
+from lookalike.embed.encoder import Card
+from lookalike.embed.pipeline import embed_all
+from lookalike.embed.ready import load_vectors
+from lookalike.embed.registry import encoder as find_encoder
+from lookalike.errors import InputError, NotFoundError
+from lookalike.evaluate.sides import Side
+from lookalike.evaluate.splits import Split, holdout, leave_one_out
+from lookalike.images.load import Failure
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """What is measured: two sides (the same object where every picture asks all the others) and how they came about."""
+
+    queries: Side
+    gallery: Side
+    relevance: str
+    split: str
+    card: Card | None = None
+    failures: Sequence[Failure] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_inputs(settings: Mapping[str, Any]) -> Inputs:
+    """Read pictures or ready vectors, whichever the options name.
+
+    Raises:
+        click.UsageError: none or two of SOURCE, --vectors and --queries/--gallery.
+        LookalikeError: whatever the readers refuse.
+    """
+    ways = [settings["source"], settings["vectors"], settings["queries"] or settings["gallery"]]
+    if sum(way is not None for way in ways) != 1:
+        raise click.UsageError(
+            "Name one thing to measure: SOURCE (a folder or a manifest), --vectors, or --queries with --gallery."
+        )
+    relevance = settings["relevance"] or settings["label"] or "label"
+    if settings["source"] is not None:
+        return _from_pictures(settings, relevance)
+    return _from_vectors(settings, relevance)
+
+
+def _from_vectors(settings: Mapping[str, Any], relevance: str) -> Inputs:
+    if settings["vectors"] is not None:
+        side = _side(settings, "vectors", "labels", relevance)
+        return Inputs(queries=side, gallery=side, relevance=relevance, split="leave-one-out")
+    queries = _side(settings, "queries", "query_labels", relevance)
+    gallery = _side(settings, "gallery", "gallery_labels", relevance)
+    # Separate files hold separate items: ids go on where the queries' end, so that nothing is taken for itself.
+    gallery = gallery.renumbered(len(queries))
+    return Inputs(queries=queries, gallery=gallery, relevance=relevance, split="queries against gallery")
+
+
+def _side(settings: Mapping[str, Any], vectors: str, labels: str, relevance: str) -> Side:
+    for name in (vectors, labels):
+        if settings[name] is None:
+            raise click.UsageError(f"--{name.replace('_', '-')} is missing: vectors and labels come together.")
+    array = load_vectors(settings[vectors])
+    columns = read_label_columns(settings[labels], len(array))
+    for column in filter(None, (relevance, settings["camera"], settings["identity"])):
+        if column not in columns:
+            raise InputError(f"{settings[labels]} has no column {column!r}.", hint=f"It has: {', '.join(columns)}.")
+    return Side(vectors=array, ids=np.arange(len(array)), columns=columns)
+
+
+def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
+    encoder = find_encoder(settings["encoder"])  # first, so that a misspelt name costs nothing
+    pictures = _read_pictures(settings)
+    for column in filter(None, (relevance, settings["camera"], settings["identity"])):
+        pictures.column(column)
+    split = _split(settings, pictures, relevance)
+    used = sorted({*split.query, *split.gallery})
+    shown = settings["progress"] and not settings["quiet"]
+    started = time.perf_counter()
+    with output.progress("embedding", shown=shown) as report:
+        embedded = embed_all(
+            [pictures.paths[row] for row in used], encoder, threads=settings["threads"], progress=report
+        )
+    seconds = time.perf_counter() - started
+    if not len(embedded.positions):
+        raise InputError("None of the pictures could be read.", hint=_first_failure(embedded.failures))
+    if embedded.failures and settings["strict"]:
+        raise InputError(
+            f"{len(embedded.failures)} pictures could not be read.", hint=_first_failure(embedded.failures)
+        )
+    _list_failures(embedded.failures, len(used), settings)
+    rows = [used[position] for position in embedded.positions]
+    everything = Side.of_pictures(pictures.select(rows), embedded.vectors, ids=np.array(rows))
+    queries = everything.having(split.query)
+    gallery = queries if split.leave_one_out else everything.having(split.gallery)
+    return Inputs(
+        queries=queries, gallery=gallery, relevance=relevance, split=split.description, card=encoder.card,
+        failures=embedded.failures, timings={"embed_s": seconds},
+    )  # fmt: skip
+
+
+def _read_pictures(settings: Mapping[str, Any]) -> LabelledPictures:
+    source: Path = settings["source"]
+    if not source.exists():
+        raise NotFoundError(
+            f"There is nothing at {str(source)!r}.", hint="Name a folder of class folders or a manifest."
+        )
+    if source.is_dir():
+        return read_folder(source)
+    return read_table(source, path_column=settings["path_column"], root=settings["root"])
+
+
+def _split(settings: Mapping[str, Any], pictures: LabelledPictures, relevance: str) -> Split:
+    if settings["split_column"] and settings["holdout"] is not None:
+        raise click.UsageError("--split-column and --holdout each say who asks; name one of them.")
+    if settings["holdout"] is not None:
+        by = settings["holdout_by"]
+        column = settings["identity"] or relevance if by == "identity" else relevance
+        return holdout(pictures.names, pictures.column(column), settings["holdout"], by=by, seed=settings["seed"])
+    if settings["split_column"] is None:
+        return leave_one_out(pictures.names)
+    column, ask, answer = settings["split_column"], settings["query_split"], settings["gallery_split"]
+    query, gallery = pictures.rows(column, ask), pictures.rows(column, answer)
+    description = f"column {column!r}: {ask!r} asks {answer!r}"
+    return Split.of_rows(pictures.names, query, gallery, description)
+
+
+def _list_failures(failures: Sequence[Failure], total: int, settings: Mapping[str, Any]) -> None:
+    """Write the failures as JSON lines and say where; one line on stderr, whatever their number."""
+    if not failures:
+        return
+    path: Path | None = settings["failures"]
+    if path is None:
+        with tempfile.NamedTemporaryFile(prefix="lookalike-failures-", suffix=".jsonl", delete=False) as file:
+            path = Path(file.name)
+    path.write_text("".join(json.dumps(failure._asdict()) + "\n" for failure in failures))
+    output.note(f"lookalike: {len(failures)} of {total} files could not be read, listed in {path}.")
+
+
+def _first_failure(failures: Sequence[Failure]) -> str:
+    first = failures[0]
+    return f"The first: {first.path!r}: {first.reason} {first.detail}".rstrip() + "."

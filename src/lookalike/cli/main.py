@@ -1,0 +1,119 @@
+"""The entry point: which verb, which exit code.
+
+Exit codes: 0 done; 1 an asked-for check failed; 2 usage or refused input; 3 done, but some files failed; 4 an optional
+dependency is missing; 70 a fault of ours (please report it); 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from lookalike import __version__
+from lookalike.cli import output
+from lookalike.errors import LookalikeError, MissingExtraError
+
+# verb -> (module, one line for `lookalike --help`): a module is imported only when its verb runs, so help stays fast.
+VERBS: Mapping[str, tuple[str, str]] = {
+    "demo": ("lookalike.cli.demo", "Make a catalogue of generated pictures and run the main job on it, offline."),
+    "eval": ("lookalike.cli.eval", "Measure retrieval on labelled pictures or vectors: an honest recall@K."),
+    "models": ("lookalike.cli.models", "List the encoders and what each is good for."),
+    "formats": ("lookalike.cli.formats", "List the picture formats this installation reads."),
+    "doctor": ("lookalike.cli.doctor", "Say what is installed, what is missing and what that costs."),
+}
+
+CHECK_FAILED, REFUSED, SOME_FILES_FAILED, EXTRA_MISSING, OUR_FAULT, INTERRUPTED = 1, 2, 3, 4, 70, 130
+
+
+class VerbGroup(click.Group):
+    """A group that knows its verbs from a table and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the table's order, which is the order of use."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the verb's module and return its `command`."""
+        if name not in VERBS:
+            return None
+        command = importlib.import_module(VERBS[name][0]).command
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{VERBS[name][0]}.command is not a click command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the table without importing a verb."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="lookalike")
+@click.option("--debug", is_flag=True, help="Show the stack trace of an error.")
+def cli(debug: bool) -> None:
+    """Image retrieval you can trust: embed, index, rank, re-rank, measure.
+
+    Results go to standard output, notes and progress to standard error. Exit codes: 0 done, 1 an asked-for check
+    failed, 2 refused input, 3 done but some files failed, 4 an optional dependency is missing.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and leave with the documented exit code."""
+    args = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(run(args))
+
+
+def run(args: list[str]) -> int:
+    """Run the command line and return the exit code; errors become one line (or one JSON object) on stderr."""
+    debug = "--debug" in args
+    if debug:  # accepted anywhere, because it is added after the fact, at the end of the line that failed
+        args = [arg for arg in args if arg != "--debug"]
+    try:
+        result: Any = cli.main(args=args, prog_name="lookalike", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        output.error("Interrupted; nothing half-written was kept.", as_json=False)
+        return INTERRUPTED
+    except Exception as error:
+        if debug:
+            raise
+        return _explain(error, as_json=_wants_json(args))
+
+
+def _explain(error: Exception, *, as_json: bool) -> int:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        output.note(error.format_message())
+        return REFUSED
+    if isinstance(error, click.ClickException):
+        usage = isinstance(error, click.UsageError) and error.ctx is not None
+        hint = f"See: {error.ctx.command_path} --help" if usage and error.ctx is not None else ""  # type: ignore[attr-defined]
+        output.error(error.format_message(), hint, as_json=as_json)
+        return REFUSED
+    if isinstance(error, LookalikeError):
+        output.error(error.message, error.hint, as_json=as_json)
+        return EXTRA_MISSING if isinstance(error, MissingExtraError) else REFUSED
+    if isinstance(error, OSError):
+        name = f": {error.filename!r}" if error.filename else ""
+        output.error(f"{error.strerror or error}{name}", as_json=as_json)
+        return REFUSED
+    output.error(
+        f"{type(error).__name__}: {error}",
+        "This is a fault of lookalike's own: please report it with the output of the same command and --debug.",
+        as_json=as_json,
+    )
+    return OUR_FAULT
+
+
+def _wants_json(args: Sequence[str]) -> bool:
+    pairs = zip(args, [*args[1:], ""], strict=True)
+    return any(
+        a in ("--format=json", "--format=jsonl") or (a == "--format" and b in ("json", "jsonl")) for a, b in pairs
+    )

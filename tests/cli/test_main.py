@@ -1,0 +1,84 @@
+"""The command line as a whole: help is light, errors are lines, exit codes are the documented ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = ("torch", "faiss", "onnxruntime", "numba", "scipy", "fastapi")
+
+
+@pytest.mark.parametrize("code", ["import lookalike", "from lookalike.cli.main import run; run(['--help'])"])
+def test_import_and_help_load_no_heavy_library(code):
+    check = f"{code}\nimport sys; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_every_verb_of_the_table_answers_help():
+    from lookalike.cli.main import VERBS
+
+    for verb in VERBS:
+        done = subprocess.run(
+            [sys.executable, "-m", "lookalike", verb, "--help"], capture_output=True, text=True, check=True
+        )
+        assert done.stdout.startswith(f"Usage: lookalike {verb}")
+
+
+def test_an_unknown_verb_is_a_usage_error(lookalike):
+    done = lookalike("evall")
+    assert done.code == 2
+    assert "evall" in done.err
+
+
+def test_debug_shows_the_stack_trace_that_is_hidden_otherwise(lookalike):
+    assert "Traceback" in lookalike("eval", "nowhere", "--debug").err
+    assert "Traceback" not in lookalike("eval", "nowhere").err
+
+
+def test_ctrl_c_ends_at_once_with_130_and_one_line(photos, tmp_path):
+    code = "import time, lookalike.cli.main as m\n"
+    code += "def slow(images):\n    open('started', 'w').close(); time.sleep(60)\n"
+    (tmp_path / "slow_encoder.py").write_text(code)
+    command = [sys.executable, "-m", "lookalike", "eval", str(photos), "--encoder", "python:slow_encoder:slow"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert len(err.strip().splitlines()) == 1
+    assert "Interrupted" in err
+
+
+def test_a_closed_pipe_is_no_error(photos):
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "lookalike", "formats"], stdout=write, stderr=subprocess.PIPE, text=True, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_doctor_reproduces_the_golden_vectors(lookalike):
+    done = lookalike("doctor", "--format", "json")
+    report = json.loads(done.out)
+    assert done.code == 0
+    assert report["ok"]
+    assert any(check["what"] == "builtin encoder" and check["state"] == "ok" for check in report["checks"])
+
+
+def test_formats_and_models_speak_json_and_csv(lookalike):
+    formats = json.loads(lookalike("formats", "--format", "json").out)
+    assert {"JPEG", "PNG", "WEBP"} <= {row["format"] for row in formats if row["readable"]}
+    models = json.loads(lookalike("models", "list", "--format", "json").out)
+    assert models[0]["name"] == "builtin:effnet-lite0"
+    assert lookalike("models", "list", "--format", "csv").out.startswith("name,")
