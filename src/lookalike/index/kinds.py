@@ -203,8 +203,11 @@ def resolve(settings: Settings, n: int, d: int) -> tuple[Settings, tuple[str, ..
     >>> resolve(Ivf(nlist=1000), 3_900, 8)[1]
     ('1,000 cells need 39,000 vectors to train (39 each) and there are 3,900: 100 cells are used.',)
     """
-    if n < 1:
-        raise InputError("An index needs at least one vector, and there are 0.", hint="Add vectors, then build.")
+    if n < 1 and not isinstance(settings, Flat):
+        raise InputError(
+            "An index needs at least one vector, and there are 0.",
+            hint="Add vectors, then build; flat may start empty.",
+        )
     if not isinstance(settings, _Cells):
         return settings, ()
     nlist, notices = _cells(settings, n)
