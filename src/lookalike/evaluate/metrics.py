@@ -7,6 +7,7 @@ their number whether retrieved or not, and hits@K = |{i : rᵢ ≤ K}|.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -211,9 +212,12 @@ def measure(blocks: Iterable[Ranks], names: Sequence[str]) -> dict[str, Scores]:
 
 
 def mean(values: Scores) -> float:
-    """Return the mean of the values that are not NaN, or NaN where there are none."""
+    """Return the mean of the values that are not NaN, or NaN where there are none.
+
+    The sum is exactly rounded, so that the order of the queries changes no digit.
+    """
     kept = values[~np.isnan(values)]
-    return float(kept.mean()) if kept.size else float("nan")
+    return math.fsum(kept) / kept.size if kept.size else float("nan")
 
 
 def _check(ranks: Ranks, k: int) -> None:
