@@ -75,12 +75,12 @@ def without_segment(jpeg: bytes, marker: int) -> bytes:
     return bytes(out + jpeg[at:])
 
 
-def heif(im: Image.Image) -> bytes:
+def heif(im: Image.Image, **options: Any) -> bytes:
     """Write HEIC without registering the writer with Pillow, where it would stay for every other test."""
     import pillow_heif
 
     buffer = io.BytesIO()
-    pillow_heif.from_pillow(im).save(buffer)
+    pillow_heif.from_pillow(im).save(buffer, **options)
     return buffer.getvalue()
 
 

@@ -16,6 +16,7 @@ from .pictures import (
     UPRIGHT,
     cmyk_profile,
     encoded,
+    heif,
     linear_grey_profile,
     png,
     png16,
@@ -236,10 +237,12 @@ def test_cmyk_goes_through_its_profile() -> None:
     assert load(black).pixels.max() <= 3
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "TIFF", "AVIF", "HEIF"])
 def test_rgb_goes_through_a_profile_that_is_not_srgb(kind: str) -> None:
     options = {"JPEG": {"quality": 95, "subsampling": 0}, "WEBP": {"lossless": True}}.get(kind, {})
-    data = encoded(Image.new("RGB", (16, 16), (255, 0, 0)), kind, icc_profile=swapped_profile(), **options)
+    im = Image.new("RGB", (64, 64), (255, 0, 0))
+    im.info["icc_profile"] = swapped_profile()
+    data = heif(im) if kind == "HEIF" else encoded(im, kind, icc_profile=swapped_profile(), **options)
     picture = load(data)
     assert np.abs(picture.pixels.astype(int) - [0, 255, 0]).max() <= 3
     assert picture.notes == ("colour profile converted to sRGB",)

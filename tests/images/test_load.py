@@ -14,6 +14,7 @@ import sys
 import threading
 import tracemalloc
 import warnings
+import zlib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -69,6 +70,26 @@ def test_every_orientation_of_a_jpeg_comes_out_upright_at_any_scale(orientation:
     assert np.abs(centres.astype(int) - UPRIGHT).max() <= 6
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["HEIF", "AVIF"])
+def test_a_turned_phone_picture_is_turned_once(kind: str, orientation: int) -> None:
+    """HEIF and AVIF turn by properties of the container; the EXIF orientation beside them is not applied again."""
+    big = np.repeat(np.repeat(UPRIGHT, 64, axis=0), 64, axis=1)
+    im = Image.fromarray(stored(big, orientation))
+    block = exif(orientation).tobytes()
+    data = heif(im, exif=block, quality=95) if kind == "HEIF" else encoded(im, kind, exif=block, quality=95)
+    assert orientation in {1, 2, 4} or b"irot" in data
+    picture = load(data)
+    assert picture.size == (192, 128)
+    assert np.abs(picture.pixels[32::64, 32::64].astype(int) - UPRIGHT).max() <= 6
+
+
+def test_a_damaged_exif_block_is_noted() -> None:
+    picture = load(encoded(Image.fromarray(UPRIGHT), "PNG", exif=b"garbage here"))
+    np.testing.assert_array_equal(picture.pixels, UPRIGHT)
+    assert picture.notes == ("EXIF block unreadable, ignored",)
+
+
 @pytest.mark.parametrize(
     ("kind", "count", "value"),
     [
@@ -87,7 +108,13 @@ def test_an_orientation_that_is_no_number_of_the_table_is_ignored(kind: int, cou
 
 def test_a_damaged_exif_block_costs_nothing_but_the_orientation() -> None:
     plain = encoded(gradient(), "JPEG")
-    for block in (b"", b"II", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\xff\xff" + b"\x01\x12" * 40, os.urandom(60)):
+    for block in (
+        b"",
+        b"II",
+        b"II*\0\xff\xff\xff\xff",
+        b"MM\0*\0\0\0\x08\xff\xff" + b"\x01\x12" * 40,
+        bytes(range(200, 256)),
+    ):
         segment = b"Exif\0\0" + block
         data = plain[:2] + b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment + plain[2:]
         np.testing.assert_array_equal(load(data).pixels, load(plain).pixels)
@@ -232,6 +259,18 @@ def test_an_error_names_the_path_and_what_was_found(tmp_path: Path) -> None:
         load(path)
     assert str(caught.value) == f"{str(path)!r}: unknown-format (it begins with b'hello wo')"
     assert "\n" not in str(caught.value)
+
+
+def test_a_variant_that_no_decoder_here_knows_is_unsupported_and_a_damaged_one_truncated() -> None:
+    data = bytearray(encoded(gradient(64, 64), "JPEG"))
+    frame = data.index(b"\xff\xc0")
+    twelve_bits = bytes(data[: frame + 4]) + b"\x0c" + bytes(data[frame + 5 :])
+    assert reason(twelve_bits) == "unsupported"
+    bad_sum = bytearray(encoded(gradient(64, 64), "PNG"))
+    bad_sum[30] ^= 1  # the checksum of the header
+    assert reason(bytes(bad_sum)) == "truncated"
+    text = zlib.compress(bytes(3_000_000))  # a text of 3 MB that would be unpacked in passing
+    assert reason(png(1, 1, 8, 0, b"\0\0", (b"zTXt", b"Comment\0\0" + text))) == "too-large"
 
 
 @pytest.mark.parametrize("name", ["short_side", "max_pixels"])

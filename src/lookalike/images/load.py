@@ -54,7 +54,13 @@ _UPRIGHT: Mapping[int, Image.Transpose] = {  # EXIF 2.32, table 6: where row 0 a
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-_NOT_SUPPORTED = re.compile(r"unsupported|not supported|not implemented|cannot handle|unknown|unhandled", re.IGNORECASE)
+_WORDS = (  # what decoders say, and the reason it stands for
+    ("too-large", re.compile(r"too (large|big)|limit exceeded|out of memory", re.IGNORECASE)),
+    (
+        "unsupported",
+        re.compile(r"unsupported|not (supported|implemented)|cannot handle|unknown (pixel|raw) mode", re.IGNORECASE),
+    ),
+)
 
 
 class Failure(NamedTuple):
@@ -179,7 +185,7 @@ def _reasons(path: str, row: Format) -> Iterator[None]:
     except Exception as error:  # decoders raise anything from IndexError to zlib.error on damaged bytes
         said = " ".join(str(error).split())  # libheif's messages have several lines
         detail = f"{row.name}: {said or type(error).__name__}"
-        reason = "unsupported" if _NOT_SUPPORTED.search(detail) else "truncated"
+        reason = next((code for code, words in _WORDS if words.search(detail)), "truncated")
         raise ImageError(path, reason, detail) from error
 
 
