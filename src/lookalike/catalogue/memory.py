@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,8 @@ from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve_encoder
 from lookalike.errors import CutOffError, InputError, InputTypeError, ShapeError, UnknownNameError
 from lookalike.images.load import Failure
-from lookalike.index.neighbours import Metric, Neighbours, check_metric, higher_is_better, pair_scores
+from lookalike.index.exact import topk
+from lookalike.index.neighbours import Metric, Neighbours, check_metric
 
 Query: TypeAlias = "str | os.PathLike[str] | bytes | Image.Image | npt.NDArray[Any]"
 """A picture (path, bytes, Pillow image, uint8 array) or a (d,) vector of numbers that are not uint8."""
@@ -178,7 +179,7 @@ class MemoryStore:
             ShapeError: a vector of another dimension.
             CutOffError: k below 1.
         """
-        queries: Sequence[Query] = query if isinstance(query, list | tuple) else [query]
+        queries = list(query) if isinstance(query, list | tuple) else [cast("Query", query)]
         if not queries:
             return []
         found = self.neighbours(self.encode(queries), k)
@@ -201,7 +202,7 @@ class MemoryStore:
                     "This store was made of ready vectors and cannot encode a picture.",
                     hint="Search with a vector, or make the store with an encoder.",
                 )
-            out[pictures] = encode_all(  # type: ignore[arg-type]
+            out[pictures] = encode_all(
                 [queries[position] for position in pictures], self._encoder, threads=self._threads
             )
         return out
@@ -243,14 +244,5 @@ def _is_vector(query: Query) -> bool:
 def _searcher(kind: str, vectors: Vectors, ids: Ids, metric: Metric, threads: int | None, seed: int) -> Search:
     """Return what answers (queries, k) for an index kind."""
     if kind == "flat":
-        return lambda queries, k: _flat(queries, vectors, ids, k, metric)
+        return lambda queries, k: topk(queries, vectors, k, metric=metric, ids=ids, threads=threads)
     raise UnknownNameError("index kind", kind, ["flat"])
-
-
-def _flat(queries: Vectors, vectors: Vectors, ids: Ids, k: int, metric: Metric) -> Neighbours:
-    rows = []
-    for query in queries:
-        scores = pair_scores(query, vectors, metric)
-        order = np.lexsort((ids, -scores if higher_is_better(metric) else scores))[:k]
-        rows.append((ids[order], scores[order]))
-    return Neighbours.from_rows(rows, metric)

@@ -204,6 +204,14 @@ def _shared_mass(columns: Columns, weights: Scores, index: Inverted, out: Scores
 
 
 @numba.njit(cache=True)
+def shared_from(columns: Columns, weights: Scores, index: Inverted, width: int) -> Scores:
+    """(width,) sums of minima of one sparse feature with every row of the index."""
+    out = np.empty(width, np.float64)
+    _shared_mass(columns, weights, index, out)
+    return out
+
+
+@numba.njit(cache=True)
 def shared_at(features: Sparse, first: int, index: Inverted, wanted: Columns, width: int) -> Scores:
     """(r, m) sums of minima of the features `first`.. with the rows of the index named in `wanted`, (r, m)."""
     offsets, columns, weights = features

@@ -29,6 +29,8 @@ class Space:
     """(n, d) float32, what distances of single pairs are computed from."""
     centred: Vectors
     """(n, d) float32, the same less their mean, for matrix products: no distance changes, less cancels."""
+    mean: Vectors
+    """(d,) float32, what was taken off."""
     squares: Vectors
     """(n,) float32: `squares[i] + squares[j] - 2 centred[i]·centred[j]` is the distance."""
     largest_product: float
@@ -48,17 +50,19 @@ class Space:
         )
 
 
-def space(vectors: Vectors, metric: Metric) -> Space:
-    """Prepare checked (n, d) vectors for distances in this metric."""
+def space(vectors: Vectors, metric: Metric, mean: Vectors | None = None) -> Space:
+    """Prepare checked (n, d) vectors for distances in this metric; a given (d,) `mean` saves measuring one."""
     rows = unit(vectors) if metric == "cosine" else vectors
-    norms = np.einsum("nd,nd->n", rows, rows, dtype=np.float64)
+    dim = rows.shape[1]
     if metric == "ip":
-        largest = float(norms.max(initial=0.0))
-        return Space(rows, rows, np.full(len(rows), largest, np.float32), largest, _error(largest, rows.shape[1]))
-    mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32) if len(rows) else np.zeros(rows.shape[1], np.float32)
+        largest = float(np.einsum("nd,nd->n", rows, rows, dtype=np.float64).max(initial=0.0))
+        squares = np.full(len(rows), largest, np.float32)
+        return Space(rows, rows, np.zeros(dim, np.float32), squares, largest, _error(largest, dim))
+    if mean is None:
+        mean = rows.mean(axis=0, dtype=np.float64).astype(np.float32) if len(rows) else np.zeros(dim, np.float32)
     centred = rows - mean
     norms = np.einsum("nd,nd->n", centred, centred, dtype=np.float64)
-    return Space(rows, centred, norms.astype(np.float32), -1.0, _error(float(norms.max(initial=0.0)), rows.shape[1]))
+    return Space(rows, centred, mean, norms.astype(np.float32), -1.0, _error(float(norms.max(initial=0.0)), dim))
 
 
 def _error(largest_square: float, dim: int) -> float:
@@ -124,6 +128,27 @@ def settle(
     distances = np.concatenate([np.zeros((len(rows), 1)), exact], axis=1)
     scale = points.pairs(rows, farthest)
     return RankingLists(lists, distances, farthest, np.where(scale > 0, scale, 1.0))
+
+
+def rank_rows(points: Space, rows: Ids, count: int, *, block: int = 256) -> RankingLists:
+    """Rank the set for some elements only: the same lists as `ranking_lists` has in those rows."""
+    from lookalike.rank import kernels
+
+    count = min(count, len(points))
+    width = max(1, min(count - 1 + SPARE, len(points) - 1))
+    kept, names = np.empty((len(rows), width), np.float32), np.empty((len(rows), width), np.int32)
+    farthest = np.empty(len(rows), np.int32)
+    for start in range(0, len(rows), block):
+        part = slice(start, start + block)
+        tile = points.centred[rows[part]] @ points.centred.T
+        tile *= -2
+        tile += points.squares
+        tile += points.squares[rows[part], None]
+        tile[np.arange(len(tile)), rows[part]] = -np.inf
+        farthest[part] = tile.argmax(axis=1)
+        tile[np.arange(len(tile)), rows[part]] = np.inf
+        kept[part], names[part] = kernels.smallest_in_rows(tile, width)
+    return settle(points, kept, names, farthest, count, rows)
 
 
 def _ranked_anew(points: Space, row: int, count: int) -> tuple[Scores, npt.NDArray[np.int32]]:
