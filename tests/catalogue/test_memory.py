@@ -144,3 +144,14 @@ def test_what_cannot_be_stored_or_asked_is_refused_by_name(pictures) -> None:
         store.ids(where="label = 'x'")
     with pytest.raises(NonFiniteError, match="queries"):
         store.search(np.zeros(2))
+
+
+def test_an_approximate_kind_answers_by_the_same_contract() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(300, 8)).astype(np.float32)
+    names = [str(i) for i in range(300)]
+    exact = MemoryStore(names, vectors).neighbours(vectors[:20], 10)
+    found = MemoryStore(names, vectors, index="hnsw").neighbours(vectors[:20], 10)
+    assert (found.lengths == 10).all()
+    assert np.mean([len(set(a) & set(b)) / 10 for (a, _), (b, _) in zip(exact, found, strict=True)]) > 0.95
+    assert MemoryStore(names, vectors, index="hnsw").index == "hnsw"

@@ -18,9 +18,11 @@ from lookalike.embed.pipeline import Progress, embed_all, encode_all
 from lookalike.embed.ready import VectorsEncoder
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve_encoder
-from lookalike.errors import CutOffError, InputError, InputTypeError, ShapeError, UnknownNameError
+from lookalike.errors import CutOffError, InputError, InputTypeError, ShapeError
 from lookalike.images.load import Failure
+from lookalike.index.ann import build
 from lookalike.index.exact import topk
+from lookalike.index.kinds import Settings, settings_for
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 
 Query: TypeAlias = "str | os.PathLike[str] | bytes | Image.Image | npt.NDArray[Any]"
@@ -34,7 +36,8 @@ class MemoryStore:
 
     `paths` are pictures, each once (a repeated path counts once, the first time); `encoder` makes their vectors, or is
     itself an (n, d) array of ready ones, row i for path i. An item's id is the position of its path. Pictures that
-    cannot be read have no row: they stand in `failures`. `index` is a kind of the index table; `flat` is exact.
+    cannot be read have no row: they stand in `failures`. `index` is a kind of the index table, or its settings;
+    `flat` is exact.
 
     Raises:
         InputError: no picture could be embedded, or a ready vector's path stands twice.
@@ -56,13 +59,14 @@ class MemoryStore:
         encoder: EncoderLike = "builtin:effnet-lite0",
         *,
         metric: Metric = "cosine",
-        index: str = "flat",
+        index: str | Settings = "flat",
         batch_size: int = 32,
         threads: int | None = None,
         seed: int = 0,
         progress: Callable[[Progress], None] | None = None,
     ) -> None:
         self._metric = check_metric(metric)
+        self._index = _kind(index)
         self._encoder = resolve_encoder(encoder, threads=threads)
         self._threads = threads
         names = _names(paths)
@@ -80,7 +84,6 @@ class MemoryStore:
         self._ids = done.positions
         self._paths = unique
         self._by_path = {unique[i]: int(i) for i in self._ids}
-        self._index = index
         self._search = _searcher(index, self._vectors, self._ids, self._metric, threads, seed)
 
     @property
@@ -241,8 +244,15 @@ def _is_vector(query: Query) -> bool:
     return False
 
 
-def _searcher(kind: str, vectors: Vectors, ids: Ids, metric: Metric, threads: int | None, seed: int) -> Search:
+def _searcher(
+    kind: str | Settings, vectors: Vectors, ids: Ids, metric: Metric, threads: int | None, seed: int
+) -> Search:
     """Return what answers (queries, k) for an index kind."""
-    if kind == "flat":
+    if _kind(kind) == "flat":
         return lambda queries, k: topk(queries, vectors, k, metric=metric, ids=ids, threads=threads)
-    raise UnknownNameError("index kind", kind, ["flat"])
+    index = build(vectors, ids, kind=kind, metric=metric, seed=seed, threads=threads)
+    return lambda queries, k: index.search(queries, k, threads=threads)
+
+
+def _kind(index: str | Settings) -> str:
+    return settings_for(index).kind if isinstance(index, str) else index.kind

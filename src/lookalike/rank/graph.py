@@ -172,7 +172,7 @@ class GalleryGraph:
     def _exact(self, query: Vectors, names: npt.NDArray[np.integer]) -> Scores:
         a, b = query.astype(np.float64), self.points.vectors[names].astype(np.float64)
         if self.points.largest_product >= 0:
-            return np.maximum(2 * (self.points.largest_product - np.einsum("d,nd->n", a, b)), 0)
+            return np.asarray(np.maximum(2 * (self.points.largest_product - np.einsum("d,nd->n", a, b)), 0))
         return np.asarray(np.einsum("nd,nd->n", b - a, b - a))
 
     def _feature(self, query: Vectors, near: Ids, exact: Scores, scale: float) -> tuple[Ids, Scores]:
@@ -198,7 +198,7 @@ class GalleryGraph:
         names = np.concatenate([columns, *(all_columns[part] for part in parts)])
         values = np.concatenate([weights, *(all_weights[part] for part in parts)])
         unique, places = np.unique(names, return_inverse=True)
-        return unique, np.bincount(places, values) / k2
+        return unique, np.asarray(np.bincount(places, values) / k2)
 
     def add(self, vectors: npt.ArrayLike, *, threads: int | None = 1, block: int = 2048) -> GalleryGraph:
         """Return the graph with (m, d) vectors appended: the same as building it anew, for m·n instead of n² distances.
