@@ -187,7 +187,7 @@ def test_cancelling_keeps_what_is_embedded_and_removes_nothing(tmp_path, photos,
         for seed in range(100, 140):
             picture(photos / f"n{seed}.png", seed)
         asked = iter([False] * 8)
-        result = shop.sync(batch_size=2, threads=1, cancel=lambda: next(asked, True))
+        result = shop.sync(batch_size=2, cancel=lambda: next(asked, True))
         assert result.cancelled
         assert 0 < result.added < 40
         assert result.removed == 0
@@ -204,7 +204,7 @@ def test_an_interrupt_leaves_a_catalogue_that_the_next_sync_completes(tmp_path, 
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            shop.sync(batch_size=1, threads=1, progress=stop)
+            shop.sync(batch_size=1, progress=stop)
         assert not shop.database.lock.held
         assert len(shop) + shop.sync().added == 5
 

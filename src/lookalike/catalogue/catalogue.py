@@ -46,11 +46,14 @@ class Catalogue(Searching, Editing):
     (Candidate(path='a.jpg', score=1.0), [2])
     """
 
-    def __init__(self, base: Database, encoder: StoredEncoder, metric: Metric, maker: Encoder | None) -> None:
+    def __init__(
+        self, base: Database, encoder: StoredEncoder, metric: Metric, maker: Encoder | None, threads: int | None
+    ) -> None:
         self.database = base
         self.stored = encoder
         self._metric = metric
         self._maker = maker
+        self.threads = threads
         self._view: view.View | None = None
 
     @classmethod
@@ -63,6 +66,7 @@ class Catalogue(Searching, Editing):
         metric: str = "cosine",
         dtype: str = "float32",
         normalise: bool = True,
+        threads: int | None = None,
     ) -> Catalogue:
         """Make an empty catalogue of the pictures below `root`; `sync` fills it, or `upsert` where root is None.
 
@@ -76,7 +80,7 @@ class Catalogue(Searching, Editing):
         """
         folder = Path(path)
         checked, kept = check_metric(metric), cards.check_dtype(dtype)
-        maker = None if isinstance(encoder, Card) else resolve(encoder, normalise=normalise)
+        maker = None if isinstance(encoder, Card) else resolve(encoder, normalise=normalise, threads=threads)
         card = encoder if isinstance(encoder, Card) else maker.card if maker is not None else None
         if card is None:
             raise InputError("A catalogue needs an encoder or a card.")
@@ -87,7 +91,7 @@ class Catalogue(Searching, Editing):
                 hint="Open it, or sync it: lookalike sync; or choose another name.",
             )
         _make(folder, top, card, kept, checked)
-        return cls.open(folder, encoder=maker if maker is not None else card)
+        return cls.open(folder, encoder=maker if maker is not None else card, threads=threads)
 
     @classmethod
     def open(
@@ -97,9 +101,11 @@ class Catalogue(Searching, Editing):
         encoder: EncoderLike | Card | None = None,
         metric: str | None = None,
         readonly: bool = False,
+        threads: int | None = None,
     ) -> Catalogue:
         """Open a catalogue with the encoder asked for, or its first.
 
+        `threads` hold for decoding, the encoder and search (all usable processors where None).
         Where the folder cannot be written it opens for reading, and refuses to write by name.
 
         Raises:
@@ -118,9 +124,9 @@ class Catalogue(Searching, Editing):
                     f"The catalogue {str(folder)!r} was made for the metric {own!r}, not {metric!r}.",
                     hint="A metric is chosen once: open it without one, or make another catalogue.",
                 )
-            named = encoder if encoder is None or isinstance(encoder, str | Card) else resolve(encoder)
+            named = encoder if encoder is None or isinstance(encoder, str | Card) else resolve(encoder, threads=threads)
             maker = None if named is None or isinstance(named, str | Card) else named
-            return cls(base, cards.choose(known, named, str(folder)), own, maker)
+            return cls(base, cards.choose(known, named, str(folder)), own, maker, threads)
         except BaseException:
             base.close()
             raise
@@ -180,7 +186,7 @@ class Catalogue(Searching, Editing):
             UnknownNameError: it was an object or a function; open the catalogue with it.
         """
         if self._maker is None:
-            maker = resolve(self.card.name, normalise=self.card.normalised)
+            maker = resolve(self.card.name, normalise=self.card.normalised, threads=self.threads)
             cards.choose([self.stored], maker, str(self.folder))
             self._maker = maker
         return self._maker
@@ -197,7 +203,6 @@ class Catalogue(Searching, Editing):
         *,
         strict: bool = False,
         allow_empty: bool = False,
-        threads: int | None = None,
         batch_size: int = 32,
         progress: Callable[[Progress], None] | None = None,
         cancel: Callable[[], bool] | None = None,
@@ -207,7 +212,6 @@ class Catalogue(Searching, Editing):
             self,
             strict=strict,
             allow_empty=allow_empty,
-            threads=threads,
             batch_size=batch_size,
             progress=progress,
             cancel=cancel,
@@ -225,16 +229,16 @@ class Catalogue(Searching, Editing):
 
     def column(self, name: str, ids: Ids | None = None) -> list[where.Value]:
         """Values of a column, user's or built-in, for these items (all live ones where None), None where missing."""
-        wanted = self.ids() if ids is None else ids
         with self.database.reading() as connection:
+            wanted = self.ids() if ids is None else ids
             field = columns.BUILTIN.get(name) or columns.named(connection, name).stored_field
             found = items.values_of(connection, field.sql, wanted)
         return columns.read([found.get(int(number)) for number in wanted], field.type)
 
     def items(self, ids: Ids | None = None) -> list[Item]:
         """Everything kept of these items (all live ones where None), in this order."""
-        wanted = self.ids() if ids is None else ids
         with self.database.reading() as connection:
+            wanted = self.ids() if ids is None else ids
             found = items.by_id(connection, wanted)
         return [found[int(number)] for number in self._known(wanted, found)]
 

@@ -161,10 +161,10 @@ def _fits(value: str | int | float | bool, type_: Type) -> bool:
     if isinstance(value, int):
         return type_ in ("integer", "real") and -(2**63) <= value < 2**63
     if isinstance(value, float):
-        return type_ == "real" or (type_ == "integer" and value.is_integer() and abs(value) < 2**53)
+        return (type_ == "real" and math.isfinite(value)) or (type_ == "integer" and value.is_integer() and abs(value) < 2**53)
     try:
         return type_ != "boolean" and str(_CONVERT[type_](value)) == value
-    except ValueError:
+    except (ValueError, OverflowError):
         return False
 
 
@@ -174,6 +174,13 @@ def _integer(value: str | int | float | bool) -> int:
         raise ValueError(value)
     if not -(2**63) <= number < 2**63:
         raise OverflowError(value)
+    return number
+
+
+def _real(value: str | int | float | bool) -> float:
+    number = float(value)
+    if not math.isfinite(number):  # the database keeps NaN as missing, and JSON has no word for either
+        raise ValueError(value)
     return number
 
 
@@ -192,4 +199,4 @@ def _text(value: str | int | float | bool) -> str:
     return text
 
 
-_CONVERT: Mapping[Type, Any] = {"text": _text, "integer": _integer, "real": float, "boolean": _boolean}
+_CONVERT: Mapping[Type, Any] = {"text": _text, "integer": _integer, "real": _real, "boolean": _boolean}

@@ -68,14 +68,9 @@ class Editing:
         if (ids is None) == (paths is None):
             raise InputError("Say which items to delete, by ids or by paths.")
         with self.database.writing("delete"), self.database.commit() as connection:
-            if paths is not None:
-                found = items.ids_of(connection, paths)
-                doomed = [_present(found, path) for path in paths]
-            else:
-                doomed = [int(number) for number in np.asarray(ids, dtype=np.int64).ravel()]
-                known = items.by_id(connection, doomed)
-                for number in doomed:
-                    _present(known, number)
+            named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
+            known = _located(connection, named, by_id=ids is not None)
+            doomed = [_present(known, key) for key in named]
             items.delete(connection, doomed, self.database.revision())
         return len(set(doomed))
 
@@ -103,12 +98,9 @@ class Editing:
         named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
         same_length(items=named, **dict(values))
         with self.database.writing("set columns"), self.database.commit() as connection:
-            known: Mapping[Any, Any]
-            known = items.by_id(connection, named) if ids is not None else items.ids_of(connection, named)
+            known = _located(connection, named, by_id=ids is not None)
             rows = [row for row, key in enumerate(named) if not missing_ok or key in known]
-            for row in rows:
-                _present(known, named[row])
-            targets: list[int] = [named[row] if ids is not None else known[named[row]] for row in rows]
+            targets = [_present(known, named[row]) for row in rows]
             kept = {name: [column[row] for row in rows] for name, column in values.items()}
             _write_columns(connection, targets, kept, types or {})
         return len(rows)
@@ -178,6 +170,13 @@ def _typed(name: str, values: Sequence[Any], stated: Type | None, known: Type | 
     return columns.typed(name, values, stated or known)
 
 
+def _located(connection: Any, named: list[Any], *, by_id: bool) -> dict[Any, int]:
+    """Return the ids of those items that exist, by the name the caller used."""
+    if by_id:
+        return {number: number for number in items.by_id(connection, named)}
+    return dict(items.ids_of(connection, named))
+
+
 def _each_once(paths: Sequence[str]) -> None:
     seen: set[str] = set()
     for path in paths:
@@ -186,7 +185,7 @@ def _each_once(paths: Sequence[str]) -> None:
         seen.add(path)
 
 
-def _present(found: Mapping[Any, Any], key: Any) -> Any:
+def _present(found: Mapping[Any, int], key: Any) -> int:
     if key not in found:
         raise InputError(f"The store holds no item {key!r}.")
     return found[key]

@@ -33,7 +33,11 @@ def as_queries(query: Any) -> list[Any]:
 
 
 def embedded(
-    queries: Sequence[Any], dim: int, encoder: Callable[[], Encoder], vectors: Callable[[Ids], Vectors]
+    queries: Sequence[Any],
+    dim: int,
+    encoder: Callable[[], Encoder],
+    vectors: Callable[[Ids], Vectors],
+    threads: int | None,
 ) -> Vectors:
     """Return (q, dim) vectors: ready ones checked, items looked up, pictures through the encoder, all in order."""
     out = np.empty((len(queries), dim), dtype=np.float32)
@@ -53,16 +57,16 @@ def embedded(
                 f"not {type(query).__name__}."
             )
     if pictures:
-        _encode(out, pictures, queries, encoder)
+        _encode(out, pictures, queries, encoder(), threads)
     return out
 
 
-def _encode(out: Vectors, rows: list[int], queries: Sequence[Any], encoder: Callable[[], Encoder]) -> None:
+def _encode(out: Vectors, rows: list[int], queries: Sequence[Any], encoder: Encoder, threads: int | None) -> None:
     for row in rows:
         name = queries[row]
         if isinstance(name, str | os.PathLike) and not os.path.exists(name):  # noqa: PTH110 - any kind of path
             raise NotFoundError(f"There is no picture {os.fsdecode(name)!r} to search with.")
-    done = embed_all([queries[row] for row in rows], encoder())
+    done = embed_all([queries[row] for row in rows], encoder, threads=threads)
     if done.failures:
         raise ImageError(*done.failures[0])
     out[rows] = done.vectors

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookalike.arrays import Ids, Vectors, as_vectors
-from lookalike.catalogue import answers, columns, items, view, where
+from lookalike.arrays import Ids, Vectors, as_vectors, unit
+from lookalike.catalogue import columns, items, view, where
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.queries import Query, as_queries, embedded
 from lookalike.catalogue.store import Hits
 from lookalike.catalogue.view import View
 from lookalike.embed.encoder import Encoder
-from lookalike.errors import InputError
+from lookalike.errors import CutOffError, InputError, InputTypeError
 from lookalike.index.neighbours import Metric, Neighbours
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Searching:
     stored: StoredEncoder
     _view: View | None
     _metric: Metric
+    threads: int | None
 
     @property
     def encoder(self) -> Encoder:
@@ -117,13 +118,21 @@ class Searching:
             CutOffError: k below 1.
             FilterError: a filter that cannot be understood.
         """
-        checked = answers.check(
-            as_vectors(queries, name="queries", dim=self.stored.card.dim), k, self._metric, len(self)
-        )
+        checked = self._checked(queries, k)
         with self.database.reading() as connection:
             present = self._load(connection)
             allowed = None if where is None else self._passing(connection, present, where)
-            return answers.rank(self, connection, present, checked, k, allowed)
+            return present.flat.search(checked, k, allowed=allowed, threads=self.threads)
+
+    def _checked(self, queries: Vectors, k: int) -> Vectors:
+        checked = as_vectors(queries, name="queries", dim=self.stored.card.dim)
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InputTypeError(f"k must be a whole number, not {k!r}.")
+        if k < 1:
+            raise CutOffError(int(k), len(self))
+        if self._metric == "cosine":
+            unit(checked, name="queries")
+        return checked
 
     def search(self, query: Query | Sequence[Query], k: int = 10, *, where: str | None = None) -> list[Hits]:
         """Return the k best items for each query: one `Hits` a query, also for a single one.
@@ -136,7 +145,7 @@ class Searching:
             EncoderMismatchError: the encoder that loads today is not the one that made the vectors.
             InputError: as for `neighbours`, or an id the catalogue does not hold.
         """
-        vectors = embedded(as_queries(query), self.stored.card.dim, lambda: self.encoder, self.vectors)
+        vectors = embedded(as_queries(query), self.stored.card.dim, lambda: self.encoder, self.vectors, self.threads)
         with self.database.reading() as connection:
             found = self.neighbours(vectors, k, where=where)
             return [Hits(ids, scores, tuple(_paths(connection, ids)), self._metric) for ids, scores in found]

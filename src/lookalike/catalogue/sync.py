@@ -66,7 +66,6 @@ def sync(
     *,
     strict: bool = False,
     allow_empty: bool = False,
-    threads: int | None = None,
     batch_size: int = 32,
     progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
@@ -105,9 +104,9 @@ def sync(
         run = _Run(catalogue, known, found, strict=strict, progress=progress, cancel=cancel or (lambda: False))
         if strict:
             with catalogue.database.commit():
-                run.all(processors.resolve(threads), batch_size)
+                run.all(processors.resolve(catalogue.threads), batch_size)
         else:
-            run.all(processors.resolve(threads), batch_size)
+            run.all(processors.resolve(catalogue.threads), batch_size)
         result = run.result()
         catalogue.database.settle()
         view.refresh(catalogue.database, catalogue.stored, catalogue.view())

@@ -6,6 +6,7 @@ import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from lookalike.catalogue import cards, generations, items
 from lookalike.catalogue.cards import Stamp, StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.errors import CatalogueError, InputError
+from lookalike.index.ann import AnnIndex
+from lookalike.index.fresh import Changes
+from lookalike.index.kinds import settings_for
 from lookalike.index.neighbours import Metric
 from lookalike.index.scan import NEARLY_ONE, Gallery, length_range
 
@@ -62,6 +66,12 @@ class View:
     """None of its ids is a live row of the base."""
     made: Stamp | None
     """State of the mapped file; None where the base was read from the database."""
+
+    @cached_property
+    def flat(self) -> AnnIndex:
+        """Exact search over the live rows."""
+        changes = Changes(self.base.dead if self.base.dead.any() else None, self.tail.ids, self.tail.vectors)
+        return AnnIndex(self.base.gallery, self.base.ids, None, settings_for("flat"), changes=changes)
 
     @property
     def ids(self) -> Ids:
