@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,19 +10,21 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from lookalike.arrays import Ids, Mask, Scores, Vectors, as_ids, as_vectors, unit
+from lookalike.arrays import Ids, Mask, Vectors, as_ids, as_vectors, unit
 from lookalike.errors import InputError, InputTypeError, ShapeError
 from lookalike.index.fresh import Changes
 from lookalike.index.kinds import Settings, resolve, settings_for
 from lookalike.index.library import single_thread
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.index.overlap import Overlap, overlap
+from lookalike.index.queries import Queries
 from lookalike.index.scan import Gallery
 from lookalike.index.structure import Effort, Structure, build_structure, effort_of
-from lookalike.index.view import View, joined
+from lookalike.index.view import Answer, View, joined
 from lookalike.threads import resolve as resolve_threads
 
-CHUNK = 256  # queries searched together; fixed, so that answers do not depend on the number of threads
+CHUNK = 256  # queries searched together at least; fixed, so that answers do not depend on the number of threads
+BLAS_FROM = 128_000  # FAISS multiplies matrices from this many numbers on (distance_compute_blas_threshold)
 TAIL_ROWS, TAIL_SHARE = 1_000, 0.02  # the tail is scanned by every query: 2 % of the rows cost about one probe in fifty
 DEAD_SHARE = 0.2
 """Past these the index asks to be rebuilt: fresh rows beyond 1,000 + 2 %, or a fifth of the rows dead."""
@@ -57,6 +60,7 @@ class AnnIndex:
         self.overlap = overlap
         self._ids = ids  # ascending: row order is id order, so a tie by row is a tie by id
         self._changes = Changes.none(gallery.vectors.shape[1]) if changes is None else changes
+        self._plain: tuple[Changes, View] | None = None  # what a search without options sees, made once a version
         self._writing = threading.Lock()
 
     def __len__(self) -> int:
@@ -124,18 +128,20 @@ class AnnIndex:
         >>> [(ids.tolist(), scores.tolist()) for ids, scores in index.search([[1, 0]], 2, exclude=[[7]])]
         [([9, 8], [0.7071067811865475, 0.0])]
         """
-        vectors = as_vectors(queries, name="queries", dim=self.dim)
+        asked = Queries.of(queries, self.dim, self.metric)
         if k < 1:
             raise InputError(f"k={k}: ask for at least 1 neighbour.")
         view = self._view(allowed, settings, exact=exact)
-        barred = _exclusions(exclude, len(vectors))
+        barred = _exclusions(exclude, len(asked))
         need = k if barred is None else k + max(map(len, barred), default=0)
-        parts = [slice(start, start + CHUNK) for start in range(0, len(vectors), CHUNK)]
+        if len(asked) == 1:  # FAISS starts no thread for one query
+            return joined([view.answer(asked, k, need, barred)], self.metric)
 
-        def answer(part: slice) -> tuple[Ids, Scores, Ids]:
+        def answer(part: slice) -> Answer:
             with single_thread():
-                return view.answer(vectors[part], k, need, None if barred is None else barred[part])
+                return view.answer(asked.at(part), k, need, None if barred is None else barred[part])
 
+        parts = _chunks(len(asked), self.dim)
         workers = min(resolve_threads(threads), len(parts))
         if workers <= 1:
             return joined([answer(part) for part in parts], self.metric)
@@ -228,6 +234,9 @@ class AnnIndex:
 
     def _view(self, allowed: npt.ArrayLike | None, settings: Settings | None, *, exact: bool) -> View:
         changes = self._changes
+        plain = allowed is None and settings is None and not exact
+        if plain and self._plain is not None and self._plain[0] is changes:
+            return self._plain[1]
         wanted = None if changes.dead is None else ~changes.dead
         tail, tail_ids = changes.gallery(self.metric), changes.ids
         if allowed is not None:
@@ -242,9 +251,11 @@ class AnnIndex:
         chosen = settings if settings is not None else self.settings
         if chosen.kind != self.kind:
             raise InputError(f"settings of {chosen.kind} were given to a search in {self.kind}.")
-        return View.of(
-            self.gallery, self._ids, None if exact else self.structure, self._effort(chosen), wanted, (tail, tail_ids)
-        )
+        structure = None if exact else self.structure
+        view = View.of(self.gallery, self._ids, structure, self._effort(chosen), wanted, (tail, tail_ids))
+        if plain:
+            self._plain = (changes, view)
+        return view
 
     def _effort(self, settings: Settings) -> Effort:
         if settings is self.settings:
@@ -295,6 +306,12 @@ def build(
     if structure is not None and sample:
         index.overlap = index.measured(sample=sample)
     return index
+
+
+def _chunks(q: int, d: int) -> list[slice]:
+    count = max(1, q // max(CHUNK, -(-BLAS_FROM // d)))
+    edges = [i * q // count for i in range(count + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
 
 
 def _live_rows(changes: Changes, n: int) -> Mask:

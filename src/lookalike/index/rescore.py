@@ -7,12 +7,13 @@ import numpy as np
 from lookalike.arrays import Ids, Scores, Vectors
 from lookalike.index.library import faiss
 from lookalike.index.neighbours import Metric, higher_is_better
+from lookalike.index.queries import Queries
 
 WORKSPACE = 32 << 20  # bytes of float64 candidates held at once
 
 
-def true_scores(queries: Vectors, vectors: Vectors, rows: Ids, metric: Metric) -> Scores:
-    """Score (q, d) queries against the (q, k) rows of vectors named for each, in float64.
+def true_scores(queries: Queries, vectors: Vectors, rows: Ids, metric: Metric) -> Scores:
+    """Score q queries against the (q, k) rows of vectors named for each, in float64.
 
     The same pair gives the same bits as `neighbours.pair_scores`, in any company. Row -1 gets the worst score there is.
     """
@@ -26,30 +27,32 @@ def true_scores(queries: Vectors, vectors: Vectors, rows: Ids, metric: Metric) -
         return np.concatenate(parts, axis=1)
     step = max(1, WORKSPACE // per_query)
     blocks = [slice(start, start + step) for start in range(0, q, step)]
-    return np.concatenate([_true_scores(queries[at], vectors, rows[at], metric) for at in blocks])
+    return np.concatenate([_true_scores(queries.at(at), vectors, rows[at], metric) for at in blocks])
 
 
-def _true_scores(queries: Vectors, vectors: Vectors, rows: Ids, metric: Metric) -> Scores:
+def _true_scores(queries: Queries, vectors: Vectors, rows: Ids, metric: Metric) -> Scores:
     items = vectors[rows].astype(np.float64)  # row -1 reads the last vector; it is overwritten below
-    wide = queries.astype(np.float64)
+    scores: Scores
     if metric == "l2":
-        items -= wide[:, None]
-        scores: Scores = np.einsum("qkd,qkd->qk", items, items)
+        items -= queries.wide[:, None]
+        scores = np.einsum("qkd,qkd->qk", items, items)
     else:
-        scores = np.einsum("qd,qkd->qk", wide, items)
+        scores = np.einsum("qd,qkd->qk", queries.wide, items)
         if metric == "cosine":
-            lengths = np.sqrt(np.einsum("qd,qd->q", wide, wide))
-            scores /= lengths[:, None] * np.sqrt(np.einsum("qkd,qkd->qk", items, items))
-    missing = rows < 0
-    if missing.any():
-        scores[missing] = -np.inf if higher_is_better(metric) else np.inf
+            lengths = np.einsum("qkd,qkd->qk", items, items)
+            np.sqrt(lengths, out=lengths)
+            lengths *= queries.lengths[:, None]
+            scores /= lengths
+    if rows.size and rows.min() < 0:
+        scores[rows < 0] = -np.inf if higher_is_better(metric) else np.inf
     return scores
 
 
 def in_order(rows: Ids, scores: Scores, metric: Metric) -> tuple[Ids, Scores]:
     """Sort each row best first, equal scores by row number (rows are kept in id order, so by id)."""
     order = np.lexsort((rows, -scores if higher_is_better(metric) else scores))
-    return np.take_along_axis(rows, order, 1), np.take_along_axis(scores, order, 1)
+    at = np.arange(len(rows))[:, None]
+    return rows[at, order], scores[at, order]
 
 
 def nearest_of(queries: Vectors, vectors: Vectors, rows: Ids, k: int, metric: Metric) -> Ids:

@@ -9,6 +9,7 @@ import numpy as np
 from lookalike.arrays import Ids, Mask, Scores, Vectors
 from lookalike.index.library import faiss
 from lookalike.index.neighbours import Metric, higher_is_better
+from lookalike.index.queries import Queries
 from lookalike.index.rescore import in_order, true_scores
 from lookalike.index.structure import prepared
 
@@ -40,7 +41,7 @@ class Gallery:
         return cls(vectors, metric, prepared(vectors, metric) if scale else None, longest)
 
 
-def scan(queries: Vectors, gallery: Gallery, k: int, *, rows: Ids | None = None) -> tuple[Ids, Scores]:
+def scan(queries: Queries, gallery: Gallery, k: int, *, rows: Ids | None = None) -> tuple[Ids, Scores]:
     """Return the (q, k) nearest row numbers and true scores, best first, equal scores by row number.
 
     k is at most the number of rows looked at. `rows`, ascending, limits the search to them. The float32 shortlist is
@@ -55,8 +56,8 @@ def scan(queries: Vectors, gallery: Gallery, k: int, *, rows: Ids | None = None)
     margins = _margins(queries, metric, gallery.longest)
     while pending.size and k:
         length = min(total, k + pad)
-        short, edge = _shortlist(queries[pending], gallery, length, rows)
-        exact = true_scores(queries[pending], vectors, short, metric)
+        short, edge = _shortlist(queries.scaled[pending], gallery, length, rows)
+        exact = true_scores(queries.at(pending), vectors, short, metric)
         short, exact = in_order(short, exact, metric)
         found[pending], scores[pending] = short[:, :k], exact[:, :k]
         if length == total:
@@ -77,9 +78,8 @@ def length_range(vectors: Vectors) -> tuple[float, float]:
     return (float(np.sqrt(low)), float(np.sqrt(high))) if len(vectors) else (1.0, 1.0)
 
 
-def _margins(queries: Vectors, metric: Metric, longest: float) -> Scores:
-    d = queries.shape[1]
-    lengths = np.sqrt(np.einsum("nd,nd->n", queries, queries, dtype=np.float64))
+def _margins(queries: Queries, metric: Metric, longest: float) -> Scores:
+    d, lengths = queries.given.shape[1], queries.lengths
     if metric == "cosine":
         return np.full(len(queries), (d + 4) * _ROUNDING + 2 * NEARLY_ONE)
     if metric == "ip":
@@ -92,17 +92,16 @@ def _settled(kth: Scores, edge: Scores, margins: Scores, metric: Metric) -> Mask
     return np.asarray(better_by > margins)
 
 
-def _shortlist(queries: Vectors, gallery: Gallery, length: int, rows: Ids | None) -> tuple[Ids, Scores]:
+def _shortlist(scaled: Vectors, gallery: Gallery, length: int, rows: Ids | None) -> tuple[Ids, Scores]:
     """Return (q, length) rows, unordered, and the (q,) worst float32 score among them."""
     metric, ready = gallery.metric, gallery.ready
     source = gallery.vectors if ready is None else ready
     total = len(source) if rows is None else len(rows)
-    scaled = prepared(queries, metric)
     step = max(length, BLOCK_BYTES // (4 * source.shape[1]))
     if rows is None and ready is not None:
         step = max(total, 1)  # nothing is copied, so nothing needs to be cut
-    best_rows = np.empty((len(queries), 0), dtype=np.int64)
-    best = np.empty((len(queries), 0), dtype=np.float32)
+    best_rows = np.empty((len(scaled), 0), dtype=np.int64)
+    best = np.empty((len(scaled), 0), dtype=np.float32)
     for start in range(0, total, step):
         stop = min(start + step, total)
         block = source[start:stop] if rows is None else source[rows[start:stop]]

@@ -5,21 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from lookalike.arrays import Ids, Mask, Scores, Vectors
+from lookalike.arrays import Ids, Mask, Scores
 from lookalike.index.kinds import Hnsw
 from lookalike.index.neighbours import Metric, Neighbours
+from lookalike.index.queries import Queries
 from lookalike.index.rescore import in_order, nearest_of, true_scores
 from lookalike.index.scan import Gallery, scan
-from lookalike.index.structure import Effort, Structure, prepared, selector
+from lookalike.index.structure import Effort, Structure, selector
 
 EXACT_ROWS, EXACT_SHARE = 1_000, 0.02  # a filter that leaves this little is scanned: cheaper than probing, and exact
 GRAPH_VISITS = 16  # distances a graph computes per place in its beam, measured; it decides when scanning is cheaper
 ROUNDS, WIDER = 2, 4  # a query short of k looks 4 times, then 16 times as far, and is then answered by a scan
 FEW_DEAD = 256  # a flat scan fetches this many more rather than copying the live rows together
+
+Answer: TypeAlias = tuple[Ids, Scores, Ids | None]
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ class View:
         tail_gallery, tail_ids = tail
         return cls(gallery, ids, structure, effort, wanted, count, tail_gallery, tail_ids, chosen)
 
-    def answer(self, queries: Vectors, k: int, need: int, barred: Sequence[Ids] | None) -> tuple[Ids, Scores, Ids]:
-        """Return (q, m) ids and scores, best first, and the (q,) number of them that count; m is at most k.
+    def answer(self, queries: Queries, k: int, need: int, barred: Sequence[Ids] | None) -> Answer:
+        """Return (q, m) ids and scores, best first, and the (q,) number of them that count (None: all).
 
         `need` is k and the longest of the exclusions together.
         """
@@ -63,53 +66,54 @@ class View:
             ids = np.concatenate([ids, self.tail_ids[fresh]], axis=1)
             ids, scores = in_order(ids, np.concatenate([scores, fresh_scores], axis=1), self.gallery.metric)
         if barred is None:
-            ids, scores = ids[:, :k], scores[:, :k]
-            return ids, scores, np.full(len(ids), ids.shape[1], dtype=np.int64)
+            return ids[:, :k], scores[:, :k], None
         keep = np.array([~np.isin(row, out) for row, out in zip(ids, barred, strict=True)]).reshape(ids.shape)
         first = np.argsort(~keep, axis=1, kind="stable")[:, :k]  # the kept ones to the front, in the order they had
         ids, scores = np.take_along_axis(ids, first, 1), np.take_along_axis(scores, first, 1)
         return ids, scores, np.minimum(keep.sum(axis=1), k)
 
-    def _indexed(self, queries: Vectors, m: int) -> tuple[Ids, Scores]:
+    def _indexed(self, queries: Queries, m: int) -> tuple[Ids, Scores]:
         """Return the (q, m) best rows and their true scores; m rows exist."""
         if self.structure is None or m == 0:
             return self._scanned(queries, m)
-        structure, metric = self.structure, self.gallery.metric
-        scaled = prepared(queries, metric)
+        structure = self.structure
         fetch, effort = min(m + 1, structure.n), self._first_effort(m)
-        rows, scores, open_ = self._round(structure, queries, scaled, m, fetch, effort)
+        rows, scores, open_ = self._round(structure, queries, m, fetch, effort)
+        if not open_.any():
+            return rows, scores
         for _ in range(ROUNDS):
-            if not open_.any():
-                return rows, scores
             effort = Effort(effort.reach * WIDER, effort.k_factor)
             fetch = min(fetch * WIDER, structure.n)
             at = np.flatnonzero(open_)
-            rows[at], scores[at], still = self._round(structure, queries[at], scaled[at], m, fetch, effort)
-            open_[at] = still
+            if at.size:
+                rows[at], scores[at], open_[at] = self._round(structure, queries.at(at), m, fetch, effort)
         at = np.flatnonzero(open_)
         if at.size:
-            rows[at], scores[at] = self._scanned(queries[at], m)
+            rows[at], scores[at] = self._scanned(queries.at(at), m)
         return rows, scores
 
     def _round(
-        self, structure: Structure, queries: Vectors, scaled: Vectors, m: int, fetch: int, effort: Effort
+        self, structure: Structure, queries: Queries, m: int, fetch: int, effort: Effort
     ) -> tuple[Ids, Scores, Mask]:
         """Search once; the mask is True for queries with fewer than m rows, or with a tie across the cut."""
         metric = self.gallery.metric
         chosen = None if self.chosen is None else self.chosen[0]
         if structure.refines_outside and self.gallery.ready is not None:
             pool = min(fetch * effort.k_factor, structure.n)
-            wide = structure.search(scaled, pool, effort, chosen)
-            rows = nearest_of(scaled, self.gallery.ready, wide, fetch, metric)
+            wide = structure.search(queries.scaled, pool, effort, chosen)
+            rows = nearest_of(queries.scaled, self.gallery.ready, wide, fetch, metric)
         else:
-            rows = structure.search(scaled, fetch, effort, chosen)
+            rows = structure.search(queries.scaled, fetch, effort, chosen)
         found = true_scores(queries, self.gallery.vectors, rows, metric)
         last = found[:, -1]
         rows, scores = in_order(rows, found, metric)
         worst = scores[:, m - 1]
-        open_ = ~np.isfinite(worst)
         if m < self.count:
-            open_ |= (worst == last) | (worst == scores[:, -1])
+            open_ = worst == last  # also where both are infinite, which is to say missing
+            if fetch > m:
+                open_ |= worst == scores[:, -1]
+        else:
+            open_ = ~np.isfinite(worst)
         return rows[:, :m], scores[:, :m], open_
 
     def _first_effort(self, m: int) -> Effort:
@@ -123,7 +127,7 @@ class View:
         reach = max(self.effort.reach / math.sqrt(share), enough)
         return Effort(math.ceil(reach), self.effort.k_factor)
 
-    def _scanned(self, queries: Vectors, m: int) -> tuple[Ids, Scores]:
+    def _scanned(self, queries: Queries, m: int) -> tuple[Ids, Scores]:
         if self.wanted is None or m == 0:
             return scan(queries, self.gallery, m)
         unwanted = len(self.ids) - self.count
@@ -142,7 +146,7 @@ def _scanned_below(structure: Structure, effort: Effort, n: int) -> int:
     return min(few, n)
 
 
-def joined(parts: list[tuple[Ids, Scores, Ids]], metric: Metric) -> Neighbours:
+def joined(parts: list[Answer], metric: Metric) -> Neighbours:
     """Join what `View.answer` returned for consecutive chunks of queries."""
     if not parts:
         return Neighbours.from_rows([], metric)
@@ -150,10 +154,11 @@ def joined(parts: list[tuple[Ids, Scores, Ids]], metric: Metric) -> Neighbours:
     if len(parts) > 1:
         ids = np.concatenate([part[0] for part in parts])
         scores = np.concatenate([part[1] for part in parts])
-        lengths = np.concatenate([part[2] for part in parts])
-    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+        lengths = None if lengths is None else np.concatenate([part[2] for part in parts if part[2] is not None])
+    q, m = ids.shape
+    if lengths is None:
+        return Neighbours(ids.ravel(), scores.ravel(), np.arange(q + 1) * m, metric)
+    offsets = np.zeros(q + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    if offsets[-1] == ids.size:
-        return Neighbours(ids.ravel(), scores.ravel(), offsets, metric)
-    keep = np.arange(ids.shape[1]) < lengths[:, None]
+    keep = np.arange(m) < lengths[:, None]
     return Neighbours(ids[keep], scores[keep], offsets, metric)
