@@ -11,8 +11,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("pytorch_metric_learning")
 
 from lookalike.errors import InputError, InputTypeError, UnknownNameError  # noqa: E402
-from lookalike.train.losses import LOSSES, Loss, Triplet, make_loss, name_of  # noqa: E402
+from lookalike.train.loss import Loss  # noqa: E402
+from lookalike.train.losses import LOSSES, make_loss, name_of  # noqa: E402
 from lookalike.train.objective import Objective  # noqa: E402
+from lookalike.train.pair_losses import Triplet  # noqa: E402
 
 
 def at_cosines(positive, negative):

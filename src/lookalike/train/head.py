@@ -47,7 +47,7 @@ class Head(nn.Module):
         with torch.autocast(vectors.device.type, enabled=False):
             hidden = vectors.float()
             for place, layer in enumerate(self.layers):
-                hidden = layer(self.dropout(hidden if place == 0 else torch.nn.functional.gelu(hidden)))
+                hidden = layer(self.dropout(hidden if place == 0 else torch.relu(hidden)))
             return torch.nn.functional.normalize(hidden, dim=1)
 
 

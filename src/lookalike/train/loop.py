@@ -30,19 +30,26 @@ class DivergedError(LookalikeError, ArithmeticError):
 
 
 class Source(Protocol):
-    """Rows of the training data as the network's input."""
+    """The material as the network's input."""
 
     def inputs(self, rows: Ids, *, epoch: int) -> Tensor:
-        """Return the (b, …) inputs of these rows in this epoch, the same however often they are asked for."""
+        """Return the (b, …) inputs of these training rows in this epoch, the same however often they are asked for."""
+
+    def every(self, rows: Ids) -> Tensor:
+        """Return the inputs of any rows of the material, as the finished encoder sees them."""
 
 
 class CachedVectors:
-    """Vectors computed once, on the device."""
+    """Vectors computed once, on the device; `train` says which of them are the training rows."""
 
-    def __init__(self, vectors: Tensor) -> None:
-        self._vectors = vectors
+    def __init__(self, vectors: Tensor, train: Ids) -> None:
+        self._vectors, self._train = vectors, train
 
     def inputs(self, rows: Ids, *, epoch: int) -> Tensor:
+        """Return the vectors of these training rows."""
+        return self.every(self._train[rows])
+
+    def every(self, rows: Ids) -> Tensor:
         """Return the vectors of these rows."""
         return self._vectors[torch.from_numpy(rows).to(self._vectors.device)]
 
@@ -179,7 +186,7 @@ class Loop:
 
     def _seeded(self, epoch: int, place: int, part: int) -> Any:
         seed = np.random.SeedSequence([self._settings.seed, epoch, place, part, self._processes.rank])
-        return _random_state(int(seed.generate_state(1, np.uint64)[0] >> 1), self._processes.device)
+        return random_state(int(seed.generate_state(1, np.uint64)[0] >> 1), self._processes.device)
 
     def _summary(self, vectors: Any, codes: Codes) -> triplets.Batch:
         loss = self._settings.loss
@@ -204,7 +211,7 @@ class Loop:
 
 
 @contextlib.contextmanager
-def _random_state(seed: int, device: Any) -> Iterator[None]:
+def random_state(seed: int, device: Any) -> Iterator[None]:
     """Torch's random state set inside the block, and as it was outside."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)

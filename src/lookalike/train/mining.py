@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lookalike.errors import InputError, UnknownNameError
 from lookalike.train.distance import UnitDistance
-from lookalike.train.losses import Loss
+from lookalike.train.loss import Loss
 from lookalike.train.triplets import check_margin
 
 Triplets: TypeAlias = tuple[Tensor, Tensor, Tensor]

@@ -11,7 +11,7 @@ import torch
 from pytorch_metric_learning.losses import CrossBatchMemory
 from torch import Tensor, nn
 
-from lookalike.train.losses import Loss
+from lookalike.train.loss import Loss
 from lookalike.train.mining import make_miner
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from lookalike.errors import InputError, UnknownNameError
-from lookalike.train.losses import Loss, Triplet, name_of
+from lookalike.train.loss import Loss
+from lookalike.train.losses import name_of
+from lookalike.train.pair_losses import Triplet
 
 Schedule: TypeAlias = Literal["constant", "cosine"]
 Precision: TypeAlias = Literal["auto", "float32", "bfloat16"]

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from lookalike.train.losses import Loss
+from lookalike.train.loss import Loss
 
 COLLAPSED_SPREAD = 0.02
 """Spread below which the vectors are one point: 1 is the whole sphere, a frozen ImageNet encoder gives about 0.8."""
 
 _FELL_TO = 0.5
 """Share of the frozen encoder's held-out recall@1 below which training destroys more than it learns."""
+_IN_A_ROW = 3
 
 
 def collapse(loss: Loss, numbers: dict[str, Any], *, rate: float) -> str | None:
     """Say why the vectors of an epoch count as collapsed, or None.
 
-    >>> from lookalike.train.losses import Triplet
+    >>> from lookalike.train.pair_losses import Triplet
     >>> collapse(Triplet(), {"spread": 0.001, "loss": 0.2}, rate=1e-3)[:53]
     'collapsed: all vectors have become (nearly) one point'
     """
@@ -39,16 +41,21 @@ def divergence(loss: float, *, rate: float) -> str | None:
     return f"diverged: the loss is {loss}. A rate of {rate:g} is too high for it; try {rate / 10:g}."
 
 
-def forgetting(recall: float | None, frozen: float | None, *, rate: float) -> str | None:
-    """Say that the held-out identities are found far worse than by the frozen encoder, or None.
+def forgetting(recalls: Sequence[float | None], frozen: float | None, *, rate: float) -> str | None:
+    """Say that the held-out identities stay far worse found than by the frozen encoder, or None.
 
-    >>> forgetting(0.2, 0.9, rate=1.0)[:43]
-    'diverged: held-out recall@1 fell from 0.900'
+    `recalls` is held-out recall@1 epoch by epoch. A head that starts at random is bad at first, so three epochs in
+    a row must be bad and the last no better than the first of them.
+
+    >>> forgetting([0.8, 0.2, 0.2, 0.1], 0.9, rate=1.0)[:46]
+    'diverged: held-out recall@1 fell from 0.900 (f'
+    >>> forgetting([0.1, 0.2, 0.3], 0.9, rate=1.0)
     """
-    if recall is None or frozen is None or recall >= _FELL_TO * frozen:
+    last = [recall for recall in recalls[-_IN_A_ROW:] if recall is not None]
+    if frozen is None or len(last) < _IN_A_ROW or max(last) >= _FELL_TO * frozen or last[-1] > last[0]:
         return None
     return (
-        f"diverged: held-out recall@1 fell from {frozen:.3f} (frozen encoder) to {recall:.3f}. "
+        f"diverged: held-out recall@1 fell from {frozen:.3f} (frozen encoder) to {last[-1]:.3f} and stays there. "
         f"A rate of {rate:g} is probably too high; try {rate / 10:g}."
     )
 
