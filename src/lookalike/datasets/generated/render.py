@@ -1,0 +1,207 @@
+"""Quads to pixels: each pixel learns which quad it shows, then place, normal and colour are computed a pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, ImageDraw
+
+from lookalike.datasets.generated.mesh import Mesh
+from lookalike.datasets.generated.surface import Surface, paint
+
+Array: TypeAlias = npt.NDArray[np.floating[Any]]
+
+OVERSAMPLE = 2  # the drawn picture is that many times larger a side, and averaged down
+
+
+@dataclass(frozen=True, kw_only=True)
+class Camera:
+    """A pinhole that looks at a point from a distance; angles in degrees."""
+
+    azimuth: float
+    elevation: float
+    distance: float
+    target: tuple[float, float, float]
+    zoom: float
+    """focal length in picture widths"""
+    roll: float = 0.0
+
+    @property
+    def eye(self) -> Array:
+        """(3,) where the camera stands."""
+        turn, rise = np.deg2rad(self.azimuth), np.deg2rad(self.elevation)
+        direction = np.array([np.sin(turn) * np.cos(rise), np.sin(rise), np.cos(turn) * np.cos(rise)])
+        return np.array(self.target) + self.distance * direction
+
+    @property
+    def axes(self) -> Array:
+        """(3, 3) rows: right, down, forward."""
+        forward = np.array(self.target) - self.eye
+        forward /= np.linalg.norm(forward)
+        right = np.cross(forward, [0, 1, 0])
+        right /= np.linalg.norm(right)
+        down = np.cross(forward, right)
+        cos, sin = np.cos(np.deg2rad(self.roll)), np.sin(np.deg2rad(self.roll))
+        return np.stack([cos * right + sin * down, cos * down - sin * right, forward])
+
+    def project(self, points: Array, size: int) -> tuple[Array, Array]:
+        """(…, 3) points to (…, 2) pixels of a picture of that size, and (…,) depth."""
+        seen = (points - self.eye) @ self.axes.T
+        depth = np.maximum(seen[..., 2], 0.05)
+        return seen[..., :2] / depth[..., None] * (self.zoom * size) + size / 2, depth
+
+    def rays(self, size: int) -> Array:
+        """(size, size, 3) the direction in which each pixel looks."""
+        place = (np.arange(size) + 0.5 - size / 2) / (self.zoom * size)
+        right, down = np.meshgrid(place, place)
+        return np.asarray(np.stack([right, down, np.ones_like(right)], -1) @ self.axes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Light:
+    """One soft key light, and the light of the surroundings from above and from below."""
+
+    direction: tuple[float, float, float]
+    """towards the light"""
+    key: tuple[float, float, float]
+    sky: tuple[float, float, float]
+    bounce: tuple[float, float, float]
+
+    @property
+    def towards(self) -> Array:
+        """(3,) unit."""
+        vector = np.array(self.direction)
+        return vector / np.linalg.norm(vector)
+
+
+def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tuple[Array, Array]:
+    """Render parts; return linear colour times coverage (size, size, 3) and coverage (size, size)."""
+    large = size * OVERSAMPLE
+    points = np.concatenate([part.points for part in parts])
+    normals = np.concatenate([part.normals for part in parts])
+    coordinates = np.concatenate([part.coordinates for part in parts])
+    nearer = np.repeat([part.nearer for part in parts], [len(part.points) for part in parts])
+    owner = np.repeat(np.arange(len(parts)), [len(part.points) for part in parts])
+    solid = np.repeat([part.solid for part in parts], [len(part.points) for part in parts])
+    facing = np.einsum("fci,fci->f", normals, camera.eye - points)
+    shown = ~solid | (facing > 0)
+    points, normals, coordinates, owner = points[shown], normals[shown], coordinates[shown], owner[shown]
+    nearer = nearer[shown]
+    corners, depth = camera.project(points, large)
+    index = _index_map(corners, depth.mean(1) - nearer, large)
+    rows, columns = np.nonzero(index)
+    quad = index[rows, columns] - 1
+    values = np.concatenate([points, normals, coordinates], -1).astype(np.float32)
+    place, normal, coordinate = _interpolate(corners.astype(np.float32), values, quad, rows, columns)
+    colour = _shade(place, normal, coordinate, owner[quad], [part.surface for part in parts], camera, light)
+    picture = np.zeros((large * large, 3), dtype=np.float32)
+    picture[rows * large + columns] = colour
+    return _averaged(picture.reshape(large, large, 3)), _averaged((index > 0).astype(np.float32))
+
+
+def shadow(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> Array:
+    """(size, size) how much of the ground at each pixel lies behind the parts as seen from the key light, 0 or 1."""
+    points = np.concatenate([part.points for part in parts])
+    towards = light.towards
+    points = points - towards * (points[..., 1:2] / towards[1])
+    corners, _ = camera.project(points, size)
+    image = Image.new("L", (size, size))
+    pen = ImageDraw.Draw(image)
+    for quad in corners.reshape(len(corners), 8).tolist():
+        pen.polygon(quad, fill=255)
+    return np.asarray(image, dtype=np.float32) / 255
+
+
+def _averaged(large: Array) -> Array:
+    """Average each square of OVERSAMPLE × OVERSAMPLE pixels."""
+    total = large[::OVERSAMPLE, ::OVERSAMPLE].copy()
+    for down in range(OVERSAMPLE):
+        for across in range(OVERSAMPLE):
+            if down or across:
+                total += large[down::OVERSAMPLE, across::OVERSAMPLE]
+    return total / OVERSAMPLE**2
+
+
+def _index_map(corners: Array, depth: Array, size: int) -> npt.NDArray[np.int32]:
+    """(size, size) the number of the nearest quad plus one, 0 for none: painted from the far to the near."""
+    image = Image.new("I", (size, size))
+    pen = ImageDraw.Draw(image)
+    flat = corners.reshape(len(corners), 8).tolist()
+    for quad in np.argsort(-depth, kind="stable").tolist():
+        pen.polygon(flat[quad], fill=quad + 1)
+    return np.asarray(image, dtype=np.int32)
+
+
+def _interpolate(
+    corners: Array,
+    values: Array,
+    quad: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.intp],
+) -> tuple[Array, Array, Array]:
+    """Fit each value of a quad by a plane over the picture (least squares), and read it at every pixel."""
+    centre = corners.mean(1)
+    offset = corners - centre[:, None]
+    mean = values.mean(1)
+    moment = np.einsum("fci,fcj->fij", offset, offset) + np.eye(2, dtype=np.float32) * 1e-3
+    product = np.einsum("fci,fcv->fiv", offset, values - mean[:, None])
+    determinant = moment[:, 0, 0] * moment[:, 1, 1] - moment[:, 0, 1] ** 2
+    inverse = np.stack([moment[:, 1, 1], -moment[:, 0, 1], -moment[:, 0, 1], moment[:, 0, 0]], 1).reshape(-1, 2, 2)
+    slope = np.einsum("fij,fjv->fiv", inverse / determinant[:, None, None], product)
+    dx = (columns - centre[quad, 0]).astype(np.float32)[:, None]
+    dy = (rows - centre[quad, 1]).astype(np.float32)[:, None]
+    low, high = values.min(1), values.max(1)
+    found = mean[quad] + slope[quad, 0] * dx + slope[quad, 1] * dy
+    found = np.clip(found, low[quad], high[quad])  # a thin quad's plane is wild beyond its corners
+    return found[:, :3], found[:, 3:6], found[:, 6:]
+
+
+def _shade(
+    place: Array,
+    normal: Array,
+    coordinate: Array,
+    owner: npt.NDArray[np.intp],
+    surfaces: Sequence[Surface],
+    camera: Camera,
+    light: Light,
+) -> Array:
+    """Linear colour (n, 3): diffuse key and surroundings, a soft highlight, a reflected window, darker at the foot."""
+    base = np.empty_like(place)
+    for number, surface in enumerate(surfaces):
+        mine = np.flatnonzero(owner == number)
+        if mine.size:
+            base[mine] = paint(surface, coordinate[mine, 0], coordinate[mine, 1])
+    shine = np.array([surface.shine for surface in surfaces], dtype=np.float32)[owner]
+    glow = np.array([surface.glow for surface in surfaces], dtype=np.float32)[owner]
+    view = camera.eye.astype(np.float32) - place
+    view /= np.sqrt(np.einsum("ni,ni->n", view, view))[:, None]
+    normal = normal / np.sqrt(np.maximum(np.einsum("ni,ni->n", normal, normal), 1e-12))[:, None]
+    facing = np.einsum("ni,ni->n", normal, view)
+    normal = normal * np.where(facing < 0, -1, 1)[:, None].astype(np.float32)
+    facing = np.abs(facing)
+    towards = light.towards.astype(np.float32)
+    lit = np.clip((normal @ towards + 0.25) / 1.25, 0, 1)  # wrapped, as a large soft box gives
+    up = normal[:, 1] * 0.5 + 0.5
+    foot = 0.55 + 0.45 * np.clip(place[:, 1] / 0.25, 0, 1)
+    key, sky, bounce = (np.array(each, dtype=np.float32) for each in (light.key, light.sky, light.bounce))
+    ambient = (sky * up[:, None] + bounce * (1 - up[:, None])) * foot[:, None]
+    half = view + towards
+    half /= np.sqrt(np.einsum("ni,ni->n", half, half))[:, None]
+    gleam = np.clip(np.einsum("ni,ni->n", normal, half), 0, 1) ** (8 + 90 * shine) * shine
+    edge = (1 - facing) ** 4 * (0.1 + 0.5 * shine)
+    mirror = 2 * facing[:, None] * normal - view
+    window = np.clip((mirror[:, 1] - 0.35) * 4, 0, 1) * np.clip((mirror @ towards - 0.1) * 3, 0, 1) * shine * 0.16
+    colour = base * (lit[:, None] * key + ambient)
+    colour += gleam[:, None] * key * 0.5 + (edge * 0.5 + window)[:, None] * sky
+    return np.asarray(colour + glow[:, None] * base)
+
+
+def rounded(values: Array) -> npt.NDArray[np.uint8]:
+    """Linear light to 8-bit sRGB, with a shoulder that keeps highlights from clipping hard."""
+    bright = np.clip(values, 0, None).astype(np.float32)
+    toned = np.where(bright < 0.75, bright, 0.75 + 0.25 * (1 - np.exp(-(bright - 0.75) / 0.25)))
+    return np.asarray(np.clip(toned ** (1 / 2.2) * 255 + 0.5, 0, 255), dtype=np.uint8)
