@@ -18,6 +18,7 @@ from lookalike.embed.builtin.effnet_lite0 import NAME as BUILTIN
 from lookalike.embed.encoder import Encoder, is_encoder
 from lookalike.embed.function import FunctionEncoder, ImageFunction
 from lookalike.embed.ready import SUFFIX, VectorsEncoder, load_vectors
+from lookalike.embed.run import load_run
 from lookalike.errors import InputTypeError, UnknownNameError
 
 EncoderLike: TypeAlias = "str | os.PathLike[str] | Encoder | ImageFunction | np.ndarray[Any, Any]"
@@ -48,8 +49,8 @@ class ModelRow:
 def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None = None) -> Encoder:
     """Return the encoder that a name, a function, an object or ready vectors stand for.
 
-    Names: `builtin:effnet-lite0`, `python:package.module:callable`, the path of a `.npy` file. An object with `card`
-    and `encode_images` comes back as it is, whatever the options.
+    Names: `builtin:effnet-lite0`, `python:package.module:callable`, `run:FOLDER` (what `train` leaves), the path of a
+    `.npy` file. An object with `card` and `encode_images` comes back as it is, whatever the options.
 
     Raises:
         UnknownNameError: a source or model in no table; the right spellings are listed.
@@ -62,7 +63,7 @@ def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None 
     Traceback (most recent call last):
     ...
     lookalike.errors.UnknownNameError: There is no encoder named 'builtin:effnet-lit0'. Did you mean \
-'builtin:effnet-lite0'? Known: builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, PATH.npy.
+'builtin:effnet-lite0'? Known: builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, run:FOLDER, PATH.npy.
     """
     options = Options(normalise=normalise, threads=threads)
     if isinstance(source, str | os.PathLike):
@@ -139,7 +140,9 @@ def _python(model: str, options: Options) -> Encoder:
 
 def _unknown(name: str) -> UnknownNameError:
     return UnknownNameError(
-        "encoder", name, [*(row.name for row in known_models()), "python:PACKAGE.MODULE:CALLABLE", f"PATH{SUFFIX}"]
+        "encoder",
+        name,
+        [*(row.name for row in known_models()), "python:PACKAGE.MODULE:CALLABLE", "run:FOLDER", f"PATH{SUFFIX}"],
     )
 
 
@@ -151,8 +154,14 @@ def _public(found: object) -> list[str]:
     return [part for part in dir(found) if not part.startswith("_") and callable(getattr(found, part))]
 
 
+def _run(model: str, options: Options) -> Encoder:
+    """A run's vectors have length 1 by construction, whatever the options."""
+    return load_run(model, find=lambda name: encoder(name, threads=options.threads), threads=options.threads)
+
+
 SOURCES: Mapping[str, Callable[[str, Options], Encoder]] = {
     "builtin": _builtin,
     "python": _python,
+    "run": _run,
 }
 """Every source of encoders that exists; a new one is a line here."""
