@@ -57,7 +57,7 @@ def test_an_unknown_name_is_answered_with_the_right_spellings(name: str) -> None
     with pytest.raises(UnknownNameError) as caught:
         encoder(name)
     assert f"There is no encoder named {name!r}." in str(caught.value)
-    assert "builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, PATH.npy" in str(caught.value)
+    assert "builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, run:FOLDER, PATH.npy" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["builtin:effnet-lit0", "bultin:effnet-lite0", "effnet-lite0"])
