@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from lookalike.arrays import Ids, Vectors, as_vectors
 from lookalike.catalogue import cards, columns, database, items, schema, view, where
+from lookalike.catalogue.backup import backup
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.editing import Editing
@@ -22,6 +23,7 @@ from lookalike.catalogue.items import Item
 from lookalike.catalogue.searching import Searching
 from lookalike.catalogue.stored_path import shown, stored
 from lookalike.catalogue.sync import SyncResult, sync
+from lookalike.catalogue.verify import Verification, verify
 from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.pipeline import Progress
 from lookalike.embed.registry import EncoderLike
@@ -216,6 +218,19 @@ class Catalogue(Searching, Editing):
             progress=progress,
             cancel=cancel,
         )
+
+    def verify(self, *, sample: int = 32, seed: int = 0) -> Verification:
+        """Check database, counts, derived files, and a sample of files; see `lookalike.catalogue.verify.verify`."""
+        return verify(self, sample=sample, seed=seed)
+
+    def backup(self, destination: str | os.PathLike[str]) -> Path:
+        """Copy the catalogue to a new folder while it is in use; see `lookalike.catalogue.backup.backup`."""
+        return backup(self, destination)
+
+    def refresh(self) -> None:
+        """Write the derived vector file now, so that the next process starts at once; `sync` does it where it pays."""
+        with self.database.writing("refresh"):
+            view.remake(self.database, self.stored)
 
     def cards(self) -> list[Card]:
         """Cards of every encoder that has vectors here, first added first."""

@@ -161,7 +161,9 @@ def _fits(value: str | int | float | bool, type_: Type) -> bool:
     if isinstance(value, int):
         return type_ in ("integer", "real") and -(2**63) <= value < 2**63
     if isinstance(value, float):
-        return (type_ == "real" and math.isfinite(value)) or (type_ == "integer" and value.is_integer() and abs(value) < 2**53)
+        return (type_ == "real" and math.isfinite(value)) or (
+            type_ == "integer" and value.is_integer() and abs(value) < 2**53
+        )
     try:
         return type_ != "boolean" and str(_CONVERT[type_](value)) == value
     except (ValueError, OverflowError):

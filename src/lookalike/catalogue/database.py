@@ -104,7 +104,8 @@ class Database:
                 connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_count")
             )
             if free > max(_FREE_PAGES, _FREE_SHARE * pages):
-                connection.execute("PRAGMA incremental_vacuum").fetchall()
+                # Each step frees one page and returns a row without columns, where execute() stops; a script goes on.
+                connection.executescript("PRAGMA incremental_vacuum")
             connection.execute("PRAGMA busy_timeout = 100")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         connection.execute(f"PRAGMA busy_timeout = {schema.BUSY_MS}")

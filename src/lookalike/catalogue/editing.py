@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lookalike.arrays import Ids, as_vectors, same_length
-from lookalike.catalogue import cards, columns, items
+from lookalike.arrays import Ids, Vectors, as_vectors, same_length
+from lookalike.catalogue import cards, columns, items, view
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.items import File
@@ -47,15 +47,22 @@ class Editing:
         same_length(paths=paths, vectors=checked, **dict(columns or {}))
         _each_once(paths)
         items.check(self.stored, checked)
-        with self.database.writing("upsert"), self.database.commit() as connection:
+        with self.database.writing("upsert"):
+            ids = self._upsert(paths, checked, columns or {})
+            if len(ids) >= view.STALE_ROWS:
+                view.refresh(self.database, self.stored)
+        return np.array(ids, dtype=np.int64)
+
+    def _upsert(self, paths: Sequence[str], checked: Vectors, values: Mapping[str, Sequence[Any]]) -> list[int]:
+        with self.database.commit() as connection:
             revision = self.database.revision()
             ids = [items.put(connection, path, File(), revision) for path in paths]
             for encoder in cards.listed(connection):
                 if encoder.id != self.stored.id:
                     items.drop_vectors(connection, encoder, ids, revision)
             items.put_vectors(connection, self.stored, ids, checked, revision)
-            _write_columns(connection, ids, columns or {}, {})
-        return np.array(ids, dtype=np.int64)
+            _write_columns(connection, ids, values, {})
+        return ids
 
     def delete(self, *, ids: npt.ArrayLike | None = None, paths: Sequence[str] | None = None) -> int:
         """Remove items by id or by path, with the vectors of every encoder; return how many there were.

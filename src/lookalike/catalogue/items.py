@@ -13,7 +13,7 @@ from lookalike.arrays import Ids, Vectors
 from lookalike.catalogue import cards
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.stored_path import shown, stored
-from lookalike.errors import InputError, NonFiniteError
+from lookalike.errors import CatalogueError, InputError, NonFiniteError
 
 ROOT = 1
 """The one root of a catalogue; the schema has room for several."""
@@ -191,7 +191,16 @@ def check(encoder: StoredEncoder, vectors: Vectors) -> None:
 
 
 def from_blobs(encoder: StoredEncoder, blobs: list[bytes]) -> Vectors:
-    """Return stored vectors as (n, d) float32."""
-    dtype = "<f2" if encoder.dtype == "float16" else "<f4"
-    flat = np.frombuffer(b"".join(blobs), dtype=dtype).astype(np.float32)
-    return flat.reshape(len(blobs), encoder.card.dim)
+    """Return stored vectors as (n, d) float32.
+
+    Raises:
+        CatalogueError: bytes that are not one vector each.
+    """
+    width = encoder.card.dim * (2 if encoder.dtype == "float16" else 4)
+    if any(len(blob) != width for blob in blobs):
+        raise CatalogueError(
+            f"A stored vector of {encoder.card.name!r} is not {width} bytes long: the catalogue is damaged.",
+            hint="Run: lookalike verify",
+        )
+    flat = np.frombuffer(b"".join(blobs), dtype="<f2" if encoder.dtype == "float16" else "<f4")
+    return flat.astype(np.float32).reshape(len(blobs), encoder.card.dim)

@@ -109,7 +109,7 @@ def sync(
             run.all(processors.resolve(catalogue.threads), batch_size)
         result = run.result()
         catalogue.database.settle()
-        view.refresh(catalogue.database, catalogue.stored, catalogue.view())
+        view.refresh(catalogue.database, catalogue.stored)
     return result
 
 

@@ -134,10 +134,10 @@ def _base(generation: generations.Generation, encoder: StoredEncoder, metric: Me
     """Map the files of a generation, or return None where they are not what was written."""
     if last is not None and last.made == generation.stamp:
         return replace(last.base, dead=np.zeros(len(last.base.ids), np.bool_))
-    mapped = _map(generation, encoder.card.dim)
-    if mapped is None:
+    files = mapped(generation, encoder.card.dim)
+    if files is None:
         return None
-    ids, vectors = mapped
+    ids, vectors = files
     # The lengths were measured when the file was written: a process that starts does not read all of it to know them.
     shortest, longest = generation.details["lengths"]
     ready = vectors if metric != "cosine" or max(longest - 1, 1 - shortest) <= NEARLY_ONE else None
@@ -171,10 +171,14 @@ def _live(connection: sqlite3.Connection, encoder: StoredEncoder) -> Iterator[tu
 
 
 def _read(connection: sqlite3.Connection, encoder: StoredEncoder, *, since: int) -> tuple[Ids, Vectors]:
-    parts = list(_batches(connection, encoder, since))
-    if not parts:
-        return _nothing(encoder)
-    return np.concatenate([ids for ids, _ in parts]), np.concatenate([vectors for _, vectors in parts])
+    condition = "" if since < 0 else f" WHERE revision > {int(since)}"
+    count = connection.execute(f"SELECT count(*) FROM {encoder.table}{condition}").fetchone()[0]
+    ids, vectors = np.empty(count, np.int64), np.empty((count, encoder.card.dim), np.float32)
+    at = 0
+    for some_ids, some in _batches(connection, encoder, since):
+        ids[at : at + len(some)], vectors[at : at + len(some)] = some_ids, some
+        at += len(some)
+    return ids, vectors
 
 
 def _batches(connection: sqlite3.Connection, encoder: StoredEncoder, since: int) -> Iterator[tuple[Ids, Vectors]]:
@@ -189,7 +193,8 @@ def _nothing(encoder: StoredEncoder) -> tuple[Ids, Vectors]:
     return np.empty(0, np.int64), np.empty((0, encoder.card.dim), np.float32)
 
 
-def _map(generation: generations.Generation, dim: int) -> tuple[Ids, Vectors] | None:
+def mapped(generation: generations.Generation, dim: int) -> tuple[Ids, Vectors] | None:
+    """Map the files of a generation, or return None where they are not what was written."""
     try:
         ids: Ids = np.load(generation.folder / "ids.npy", allow_pickle=False)
         vectors = np.load(generation.folder / "vectors.npy", mmap_mode="r", allow_pickle=False)
@@ -200,11 +205,21 @@ def _map(generation: generations.Generation, dim: int) -> tuple[Ids, Vectors] | 
     return (ids, np.asarray(vectors)) if fits else None
 
 
-def stale(view: View) -> bool:
-    """Whether a view has drifted so far from its file (or has none, and is large) that writing one pays."""
-    if view.made is None:
-        return len(view.base.ids) > STALE_ROWS
-    return int(view.base.dead.sum()) + len(view.tail.ids) > max(STALE_ROWS, STALE_SHARE * len(view.base.ids))
+def stale(database: Database, encoder: StoredEncoder) -> bool:
+    """Whether the vectors have drifted so far from their file (or have none, and are many) that writing one pays."""
+    generation = generations.current(database, encoder, KIND)
+    with database.reading() as connection:
+        live = connection.execute(f"SELECT count(*) FROM {encoder.table}").fetchone()[0]
+        if generation is None:
+            return bool(live > STALE_ROWS)
+        if generation.stamp == cards.stamp(connection, encoder):
+            return False
+        fresh = connection.execute(
+            f"SELECT count(*) FROM {encoder.table} WHERE revision > ?", (generation.stamp.revision,)
+        ).fetchone()[0]
+    size = generation.details["items"]
+    gone = max(size + fresh - live, 0)  # at least this many rows of the file were deleted or replaced
+    return bool(fresh + gone > max(STALE_ROWS, STALE_SHARE * size))
 
 
 def remake(database: Database, encoder: StoredEncoder) -> generations.Generation:
@@ -232,11 +247,11 @@ def remake(database: Database, encoder: StoredEncoder) -> generations.Generation
     return generations.switch(database, encoder, KIND, made)
 
 
-def refresh(database: Database, encoder: StoredEncoder, view: View) -> bool:
+def refresh(database: Database, encoder: StoredEncoder) -> bool:
     """Write the vector file where that pays; a failure costs speed, not answers, and is logged."""
-    if not stale(view):
-        return False
     try:
+        if not stale(database, encoder):
+            return False
         remake(database, encoder)
     except CatalogueError as error:
         _log.warning("%s", error)
