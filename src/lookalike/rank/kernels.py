@@ -226,6 +226,18 @@ def shared_at(features: Sparse, first: int, index: Inverted, wanted: Columns, wi
 
 
 @numba.njit(cache=True)
+def dot_tile(
+    offsets: Columns, columns: Columns, weights: Vectors, place: Columns, rows: Columns, values: Vectors, out: Vectors
+) -> None:
+    """Add the products of sparse rows, (b + 1,) offsets, with all columns of an inverted index to `out`, (b, n)."""
+    for row in range(offsets.size - 1):
+        for position in range(offsets[row], offsets[row + 1]):
+            weight = weights[position]
+            for entry in range(place[columns[position]], place[columns[position] + 1]):
+                out[row, rows[entry]] += weight * values[entry]
+
+
+@numba.njit(cache=True)
 def final_tile(
     tile: Vectors,
     squares: Vectors,
