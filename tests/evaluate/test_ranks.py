@@ -269,6 +269,18 @@ def test_whole_lists_give_the_ranks_of_the_whole_gallery():
     assert as_rows(Ranks.from_lists(lists, truth)) == as_rows(relevant_ranks(q, g, truth))
 
 
+def test_kernels_compile_without_a_cache_where_the_installation_is_read_only(monkeypatch):
+    real = kernels.numba.njit
+
+    def refuse(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(**options)
+
+    monkeypatch.setattr(kernels.numba, "njit", refuse)
+    assert kernels._compile(lambda a: a + 1)(1) == 2
+
+
 def test_compiling_is_announced_once_where_nothing_is_cached(monkeypatch, caplog):
     class Fresh:
         signatures = ()

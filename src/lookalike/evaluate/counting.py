@@ -126,10 +126,26 @@ def _by_rows(job: Job, size: int, workers: int) -> Iterator[Ranks]:
 
 
 def _block(job: Job, queries: Ids) -> Ranks:
+    many = job.truth.num_relevant[queries] > MOST_THRESHOLDS
+    if job.first_only or not many.any():
+        return _counted(job, queries)
+    if many.all():
+        return _sorted(job, queries)
+    parts = [(np.flatnonzero(~many), _counted), (np.flatnonzero(many), _sorted)]
+    ranks = [rank(job, queries[places]) for places, rank in parts]
+    rows = np.concatenate([places[part.rows] for (places, _), part in zip(parts, ranks, strict=True)])
+    found = np.concatenate([part.ranks for part in ranks])[np.argsort(rows, kind="stable")]
+    tied = np.zeros(len(queries), dtype=bool)
+    for (places, _), part in zip(parts, ranks, strict=True):
+        tied[places] = part.tied
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(queries)))])
+    return _answer(job.truth, queries, found, offsets, tied, first_only=False)
+
+
+def _counted(job: Job, queries: Ids) -> Ranks:
+    """Rank by counting the scores above each relevant item."""
     part = job.take(queries)
     relevant, removed = _truth_rows(job.truth, queries)
-    if not job.first_only and relevant.counts.max(initial=0) > MOST_THRESHOLDS:
-        return _sorted(part, queries, relevant, removed)
     scores = np.matmul(part.filter.queries, part.filter.gallery.T)
     local_rows = np.arange(len(queries))
     if job.first_only:
@@ -143,8 +159,10 @@ def _block(job: Job, queries: Ids) -> Ranks:
     return _ranks(part, queries, thresholds, removed, counts, tied)
 
 
-def _sorted(part: Job, queries: Ids, relevant: Csr, removed: Csr) -> Ranks:
+def _sorted(job: Job, queries: Ids) -> Ranks:
     """Rank by sorting each row's exact scores."""
+    part = job.take(queries)
+    relevant, removed = _truth_rows(job.truth, queries)
     found, tied = [], np.zeros(len(queries), dtype=bool)
     keys = np.empty(len(part.rows.gallery))
     state = np.empty(len(keys), dtype=np.int8)
