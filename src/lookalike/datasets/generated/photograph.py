@@ -56,19 +56,16 @@ def photograph(parts: Sequence[Mesh], random: np.random.Generator, conditions: C
         bounce=(sky[0] * 0.5 * exposure, sky[1] * 0.46 * exposure, sky[2] * 0.42 * exposure),
     )
     place = any_place(random, studio=conditions.studio)
-    background: Array
-    background, floor = view(place, camera, size)
+    empty, floor = view(place, camera, size)
     towards = light.towards[1]
-    background = background * (np.array(light.key, np.float32) * np.float32(towards) + np.array(light.sky, np.float32))
+    background = empty * (np.array(light.key, np.float32) * np.float32(towards) + np.array(light.sky, np.float32))
     blur = float(random.uniform(0.0, 1.6)) if not place.soft else 0.0
     background = _blurred(background, blur)
     background = background * (1 - _shade_of(parts, camera, light, size) * floor)[..., None]
     colour, covered = draw(parts, camera, light, size)
-    picture = background * (1 - covered[..., None]) + colour
+    picture: Array = background * (1 - covered[..., None]) + colour
     if random.random() < conditions.occluded:
-        picture = _in_the_way(
-            picture, random, np.array(light.key, np.float32) * np.float32(0.7) + np.array(light.sky, np.float32)
-        )
+        picture = _in_the_way(picture, random, np.array(light.key, np.float32) * np.float32(0.7) + np.float32(sky[0]))
     return _developed(picture, random)
 
 

@@ -75,7 +75,7 @@ class Light:
     def towards(self) -> Array:
         """(3,) unit."""
         vector = np.array(self.direction)
-        return vector / np.linalg.norm(vector)
+        return np.asarray(vector / np.linalg.norm(vector))
 
 
 def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tuple[Array, Array]:

@@ -69,7 +69,7 @@ def _speckle(u: Array, v: Array) -> Array:
     """Irregular chips, one a cell, of chance size and place."""
     noise, other = chance(np.floor(u), np.floor(v)), chance(np.floor(v) + 91, np.floor(u) + 37)
     du, dv = _cell(u) - (noise - 0.5) * 0.5, _cell(v) - (other - 0.5) * 0.5
-    return (du * du + dv * dv < (0.08 + 0.22 * noise) ** 2).astype(np.float32)
+    return np.asarray(du * du + dv * dv < (0.08 + 0.22 * noise) ** 2, dtype=np.float32)
 
 
 PATTERNS: Mapping[str, Callable[[Array, Array], Array]] = {
