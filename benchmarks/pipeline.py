@@ -132,8 +132,8 @@ def summary(rows: Sequence[Row]) -> list[str]:
         speed = {row.what: row.pictures_per_s for row in rows if row.set == name}
         decode, pipeline = speed["decode + prepare"], speed["pipeline"]
         lines += [
-            f"{name}: the pipeline reaches {pipeline / min(speed[session], decode):.0%} of decoder or {session}, whichever "
-            "is slower"
+            f"{name}: the pipeline reaches {pipeline / min(speed[session], decode):.0%} of the slower of decoder and "
+            f"{session}"
             for session in speed
             if session.startswith("session")
         ]

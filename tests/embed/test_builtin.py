@@ -74,7 +74,8 @@ def test_the_card_names_the_file_and_every_step_of_the_preparation() -> None:
     card = BuiltinEncoder().card
     assert (card.name, card.dim, card.image_size, card.pooling) == ("builtin:effnet-lite0", 1280, 224, "avg")
     assert card.preprocessing == (
-        "upright RGB, short side 256 (bicubic, antialiased), centre crop 224, (x - 127) / 128"
+        "upright RGB (JPEG at reduced scale down to 384), short side 256 (bicubic, antialiased), centre crop 224, "
+        "(x - 127) / 128"
     )
     assert not card.supports_text
     assert len(card.weights) == 32
@@ -103,7 +104,7 @@ def test_no_pictures_give_no_rows(encoder: BuiltinEncoder) -> None:
 
 def test_it_takes_one_picture_a_call_from_any_thread(encoder: BuiltinEncoder) -> None:
     assert is_concurrent(encoder)
-    assert encoder.short_side == 256
+    assert encoder.short_side == 384
 
 
 def test_naming_an_encoder_does_not_import_the_runtime() -> None:

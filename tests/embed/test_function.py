@@ -90,3 +90,22 @@ def test_text_is_no_vector() -> None:
         FunctionEncoder(lambda images: [["a", "b"]]).encode_images([PICTURE])
     with pytest.raises(InputTypeError, match="must be callable, not int"):
         FunctionEncoder(3)  # type: ignore[arg-type]
+
+
+def test_a_tensor_on_its_graph_is_fetched_before_numpy_sees_it() -> None:
+    class Tensor:  # what torch requires of its users: detach, cpu, float, in this order
+        def __init__(self, steps: tuple[str, ...] = ()) -> None:
+            self.steps = steps
+
+        def __getattr__(self, step: str):
+            if step not in {"detach", "cpu", "float"}:
+                raise AttributeError(step)
+            return lambda: Tensor((*self.steps, step))
+
+        def __array__(self, dtype=None, copy=None) -> np.ndarray:
+            if self.steps != ("detach", "cpu", "float"):
+                raise RuntimeError("can't call numpy() on a tensor that requires grad")
+            return np.array([[3.0, 4.0]])
+
+    rows = FunctionEncoder(lambda images: Tensor()).encode_images([PICTURE])
+    np.testing.assert_allclose(rows, [[0.6, 0.8]], rtol=1e-6)

@@ -160,6 +160,33 @@ def test_paths_bytes_arrays_and_pillow_images_are_the_same_picture(tmp_path: Pat
     assert levels(encode_all(items, level_and_one)) == [77] * 8
 
 
+def test_one_opened_file_may_stand_in_the_list_many_times(tmp_path: Path) -> None:
+    Image.fromarray(grey(60, (300, 300))).save(tmp_path / "a.png")
+    with Image.open(tmp_path / "a.png") as opened:
+        assert levels(encode_all([opened] * 40, level_and_one, threads=4)) == [60] * 40
+
+
+def test_a_cut_file_behind_a_pillow_image_is_a_failure(tmp_path: Path) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, (50, 50, 3), dtype=np.uint8)
+    Image.fromarray(noise).save(tmp_path / "a.png")
+    (tmp_path / "a.png").write_bytes((tmp_path / "a.png").read_bytes()[:3000])
+    with Image.open(tmp_path / "a.png") as opened:
+        [failure] = embed_all([opened], level_and_one).failures
+    assert (failure.path, failure.reason) == ("picture 0", "truncated")
+
+
+@pytest.mark.parametrize("side", [700, 1000, 1600, 3100])
+def test_a_photograph_decoded_at_reduced_scale_keeps_its_vector(shared: Path, tmp_path: Path, side: int) -> None:
+    source = min((shared / "data" / "dreambooth30" / "images").rglob("*.jpg"))
+    with Image.open(source) as opened:
+        large = np.asarray(opened.convert("RGB").resize((side, side), Image.Resampling.LANCZOS)).astype(np.float64)
+    sensor = np.random.default_rng(4).normal(0, 4, (side, side, 1))
+    Image.fromarray((large + sensor).clip(0, 255).astype(np.uint8)).save(tmp_path / "large.jpg", quality=90)
+    with Image.open(tmp_path / "large.jpg") as opened:
+        reduced, full = encode_all([tmp_path / "large.jpg", opened])
+    assert reduced @ full > 0.994
+
+
 def test_hidden_colour_under_transparency_does_not_reach_the_vector() -> None:
     hidden = np.dstack([grey(20), np.zeros((4, 5), dtype=np.uint8)])
     assert levels(encode_all([hidden, Image.fromarray(hidden)], level_and_one)) == [255, 255]

@@ -28,7 +28,8 @@ class Card:
     """Digest of the weight bytes (BLAKE2b, hex), or a revision where the weights cannot be read."""
     dim: int
     pooling: str
-    """How the vector is taken from the network: `cls`, `mean`, `gem`, `avg`, `head`, `none` (ready vectors)."""
+    """How the vector is taken from the network: `cls`, `mean`, `gem`, `avg`, `head`, `function` (a
+    bare function's own business), `none` (ready vectors)."""
     image_size: int | None = None
     """Side of the square the network sees, in pixels; None where the encoder takes any size."""
     preprocessing: str = "none"
@@ -89,7 +90,7 @@ class StagedEncoder(Encoder, Protocol):
 
     @property
     def short_side(self) -> int | None:
-        """Pixels on the short side below which a reduced decode would lose detail; None: decode in full."""
+        """Pixels on the short side down to which a picture may be decoded at reduced scale; None: decode in full."""
 
     def prepare(self, image: Rgb) -> npt.NDArray[Any]:
         """Resize and crop one picture to the network's input: an array of one fixed shape and type."""

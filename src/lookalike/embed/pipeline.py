@@ -73,8 +73,9 @@ def embed_files(
     A picture that cannot be read, or whose vector is NaN, infinite or zero, is a failure with its name and never a
     row. The vectors are the same for every batch size and thread count. `threads` threads decode (all usable
     processors where None); for an encoder that takes one picture a call they also run the network, so that no core
-    waits for another; otherwise they decode ahead while the caller's thread encodes. Memory: at most twice `threads`
-    pictures and two batches are alive, whatever the length of `items`, which may be a generator.
+    waits for another; otherwise they decode ahead while the caller's thread encodes. Memory does not grow with
+    `items`, which may be a generator: alive are one picture a thread, one batch, and what was read ahead, about
+    another batch; each of the two at most 256 MB and the pictures under way.
 
     `loader(item, short_side)` replaces the reading of an item, for example to hash its bytes on the way; what it
     returns comes back in `Chunk.pictures`. `progress` is called in the caller's thread after each chunk.

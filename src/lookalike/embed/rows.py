@@ -12,13 +12,14 @@ from lookalike.errors import InputTypeError, ShapeError
 def as_rows(values: npt.ArrayLike, n: int, *, source: str) -> Vectors:
     """Check that an encoder gave (n, d) numbers and return them as float32.
 
-    NaN, infinity and zero rows pass: a batch is not lost for one picture, `unusable` names it later.
+    NaN, infinity and zero rows pass: a batch is not lost for one picture, `unusable` names it later. A torch tensor
+    may still hang on its graph, lie on another device or be half precision.
 
     Raises:
         ShapeError: not one row for each of the n pictures, or no columns.
         InputTypeError: not numbers.
     """
-    array = np.asarray(values)
+    array = np.asarray(values.detach().cpu().float() if hasattr(values, "detach") else values)
     if array.ndim != 2 or array.shape[0] != n or array.shape[1] == 0:
         raise ShapeError(f"{source} returned shape {array.shape} for {n} pictures; expected ({n}, d).")
     if array.dtype.kind not in "fiu":

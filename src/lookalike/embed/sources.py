@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -13,7 +14,8 @@ from PIL import Image, ImageOps
 from lookalike.arrays import Rgb
 from lookalike.errors import ImageError, InputTypeError
 from lookalike.images.colour import UnsupportedPixelsError, to_rgb
-from lookalike.images.load import Picture, Source, load
+from lookalike.images.guard import guarded
+from lookalike.images.load import MAX_PIXELS, Picture, Source, load
 
 Item: TypeAlias = "Source | npt.NDArray[Any] | Image.Image"
 """A path, the bytes of a file, an (h, w), (h, w, 3) or (h, w, 4) uint8 array, or a Pillow image."""
@@ -22,6 +24,7 @@ Loader: TypeAlias = Callable[[Any, int | None], Picture]
 """(item, short side the encoder needs or None) -> picture; raises ImageError."""
 
 _CHANNELS = {3, 4}
+_LOCKS = tuple(threading.Lock() for _ in range(64))
 
 
 def read(item: Item, short_side: int | None = None) -> Picture:
@@ -68,12 +71,23 @@ def _array(item: npt.NDArray[Any]) -> Picture:
 def _pillow(item: Image.Image) -> Picture:
     notes: list[str] = []
     try:
-        rgb = to_rgb(ImageOps.exif_transpose(item), bits=16, inverted=False, notes=notes)
+        with guarded(MAX_PIXELS), _LOCKS[id(item) % len(_LOCKS)]:
+            item.load()  # a Pillow image reads its file only now, and not safely in two threads at once
+            rgb = to_rgb(_upright(item), bits=16, inverted=False, notes=notes)
+    except (MemoryError, Image.DecompressionBombError) as error:
+        raise ImageError("<image>", "too-large", str(error) or "not enough memory to decode it") from error
     except UnsupportedPixelsError as error:
         raise ImageError("<image>", "unsupported", str(error)) from error
-    except (OSError, ValueError, SyntaxError) as error:  # a Pillow image reads its file only now
+    except (OSError, ValueError, SyntaxError) as error:
         raise ImageError("<image>", "truncated", str(error)) from error
     return _picture(np.array(rgb), getattr(item, "n_frames", 1), tuple(notes))
+
+
+def _upright(item: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(item)
+    except Exception:  # a damaged EXIF block raises anything; the pixels are fine, as in the loader of files
+        return item
 
 
 def _picture(pixels: Rgb, frames: int, notes: tuple[str, ...]) -> Picture:

@@ -26,6 +26,12 @@ DIM = 1280
 GOLDEN_TOLERANCE = 1e-3
 _FILE = Path(__file__).with_name("effnet_lite0.onnx")
 _CROP = CentreCrop(resize=256, size=224)
+_DECODE = 384
+"""Short side down to which a JPEG may be decoded at reduced scale.
+
+At one and a half times the crop's side the vector keeps a cosine of 0.994 or more to that of the full decode (median
+0.999 at scales 1/2 and 1/4); at 256 itself, where nothing is left to average, it falls to 0.990.
+"""
 
 
 class BuiltinEncoder:
@@ -57,15 +63,15 @@ class BuiltinEncoder:
             dim=DIM,
             pooling="avg",
             image_size=_CROP.size,
-            preprocessing=f"upright RGB, {_CROP}, (x - 127) / 128",
+            preprocessing=f"upright RGB (JPEG at reduced scale down to {_DECODE}), {_CROP}, (x - 127) / 128",
             normalised=self._normalise,
             licence="Apache-2.0",
         )
 
     @property
     def short_side(self) -> int | None:
-        """The crop is cut from a picture scaled to this short side; a decoder may shrink down to it."""
-        return _CROP.resize
+        """A decoder may shrink a picture down to this short side, in pixels."""
+        return _DECODE
 
     def prepare(self, image: Rgb) -> Rgb:
         """(h, w, 3) uint8 of any size -> (224, 224, 3) uint8."""
