@@ -6,27 +6,28 @@ from pathlib import Path
 
 import numpy as np
 
-from lookalike.arrays import Vectors
-from lookalike.datasets.pictures import LabelledPictures
+from lookalike.catalogue.catalogue import Catalogue
 from lookalike.images.sheet import Tile, save_sheet
-from lookalike.index.exact import topk
+from lookalike.rank.search import search
 
 SHOWN, NEAREST = 6, 6
 
 
-def contact_sheet(pictures: LabelledPictures, vectors: Vectors, path: Path, *, seed: int, threads: int | None) -> Path:
+def contact_sheet(catalogue: Catalogue, path: Path, *, seed: int) -> Path:
     """Write a JPEG, one row a query: it and its nearest pictures, framed by whether the object is right."""
-    labels, identities = pictures.column("label"), pictures.column("identity")
-    kinds = sorted({label for label in labels if label is not None})
+    ids = catalogue.ids()
+    kinds = np.array(catalogue.column("label", ids))
     rng = np.random.default_rng(seed)
-    shown = [int(rng.choice([i for i, label in enumerate(labels) if label == kind])) for kind in kinds]
-    queries = np.sort(rng.permutation(shown)[:SHOWN])
-    found = topk(vectors[queries], vectors, NEAREST, exclude=[np.array([q]) for q in queries], threads=threads)
+    shown = rng.permutation([int(rng.choice(ids[kinds == kind])) for kind in np.unique(kinds)])[:SHOWN].tolist()
+    found = search(catalogue, catalogue.vectors(np.array(shown)), k=NEAREST, exclude=shown)
     rows = []
-    for query, (ids, scores) in zip(queries, found, strict=True):
-        row = [Tile(pictures.paths[query], f"query: {identities[query]}", "query")]
-        for item, score in zip(ids, scores, strict=True):
-            right = identities[item] == identities[query]
-            row.append(Tile(pictures.paths[item], f"{score:.3f} {identities[item]}", "right" if right else "wrong"))
+    for query, ranked in zip(shown, found, strict=True):
+        numbers = np.concatenate([[query], ranked.ids])
+        objects = catalogue.column("identity", numbers)
+        files = list(map(str, catalogue.files(numbers)))
+        row = [Tile(files[0], f"query: {objects[0]}", "query")]
+        for place, score in enumerate(ranked.scores, start=1):
+            right = objects[place] == objects[0]
+            row.append(Tile(files[place], f"{score:.3f} {objects[place]}", "right" if right else "wrong"))
         rows.append(row)
     return save_sheet(rows, path)

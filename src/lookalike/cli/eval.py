@@ -10,13 +10,14 @@ import click
 
 from lookalike.cli import options, output
 from lookalike.cli.main import CHECK_FAILED, SOME_FILES_FAILED
+from lookalike.cli.settings import catalogue_argument
 
 EXISTING = click.Path(path_type=Path)
 
 
 @click.command("eval")
-@click.argument("source", required=False, type=EXISTING)
-@click.option("--encoder", default="builtin:effnet-lite0", show_default=True, help="See: lookalike models list.")
+@click.argument("source", required=False, type=EXISTING, is_eager=True, callback=catalogue_argument)
+@click.option("--encoder", help="See: lookalike models list. [default: builtin:effnet-lite0, or the catalogue's]")
 @click.option("--label", metavar="COLUMN", help="The column that says what a picture shows. [default: label]")
 @click.option("--identity", metavar="COLUMN", help="The column that says which one it shows.")
 @click.option("--relevance", metavar="COLUMN", help="Relevant means: the same value here. [default: the label]")
@@ -26,6 +27,8 @@ EXISTING = click.Path(path_type=Path)
 @click.option("--split-column", metavar="COLUMN", help="The column that says who asks and who answers.")
 @click.option("--query-split", metavar="VALUE", default="query", show_default=True)
 @click.option("--gallery-split", metavar="VALUE", default="gallery", show_default=True)
+@click.option("--query-where", metavar="FILTER", help="A catalogue's items that ask: \"split = 'query'\".")
+@click.option("--gallery-where", metavar="FILTER", help="A catalogue's items that answer.")
 @click.option("--holdout", type=float, metavar="SHARE", help="Let this share ask the rest. [default: leave-one-out]")
 @click.option("--holdout-by", type=click.Choice(["item", "identity"]), default="item", show_default=True,
               help="identity: whole identities are held out and ask one another.")  # fmt: skip
@@ -50,8 +53,8 @@ EXISTING = click.Path(path_type=Path)
 def command(ctx: click.Context, /, **settings: Any) -> None:
     r"""Measure retrieval: every query ranks the gallery, and recall@K says how often a right picture is among K.
 
-    SOURCE is a folder with one folder a class, or a manifest (CSV, TSV, Parquet) with a column of paths. Without a
-    split or a holdout every picture asks all the others, and is never its own answer.
+    SOURCE is a catalogue, a folder with one folder a class, or a manifest (CSV, TSV, Parquet) with a column of paths.
+    Without a split or a holdout every picture asks all the others, and is never its own answer.
 
     \b
     lookalike eval photos/ --holdout 0.2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +11,9 @@ from typing import Any
 import click
 import numpy as np
 
+from lookalike.catalogue.catalogue import Catalogue
 from lookalike.cli import output
+from lookalike.cli.failures import list_failures
 from lookalike.datasets.folder import read_folder
 from lookalike.datasets.pictures import LabelledPictures
 from lookalike.datasets.table import read_label_columns, read_table
@@ -25,6 +25,8 @@ from lookalike.errors import InputError, NotFoundError
 from lookalike.evaluate.sides import Side
 from lookalike.evaluate.splits import Split, holdout, leave_one_out
 from lookalike.images.load import Failure
+
+DEFAULT_ENCODER = "builtin:effnet-lite0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,10 @@ def read_inputs(settings: Mapping[str, Any]) -> Inputs:
             "Name one thing to measure: SOURCE (a folder or a manifest), --vectors, or --queries with --gallery."
         )
     relevance = settings["relevance"] or settings["label"] or "label"
-    if settings["source"] is not None:
+    source = settings["source"]
+    if source is not None and (source / "catalogue.db").exists():
+        return _from_catalogue(settings, relevance)
+    if source is not None:
         return _from_pictures(settings, relevance)
     return _from_vectors(settings, relevance)
 
@@ -81,8 +86,38 @@ def _side(settings: Mapping[str, Any], vectors: str, labels: str, relevance: str
     return Side(vectors=array, ids=np.arange(len(array)), columns=columns)
 
 
+def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
+    """Take the stored vectors; nothing is embedded. The encoder is the one the catalogue was made with."""
+    with Catalogue.open(
+        settings["source"], encoder=settings["encoder"], readonly=True, threads=settings["threads"]
+    ) as catalogue:
+        ids = catalogue.ids()
+        names = tuple(catalogue.paths(ids))
+        columns = {column.name: tuple(catalogue.column(column.name, ids)) for column in catalogue.columns()}
+        paths = tuple(map(str, catalogue.files(ids))) if catalogue.root else ()
+        everything = Side(vectors=catalogue.vectors(ids), ids=ids, columns=columns, names=names, paths=paths)
+        for column in filter(None, (relevance, settings["camera"], settings["identity"])):
+            everything.column(column)
+        wheres = (settings["query_where"], settings["gallery_where"])
+        if any(wheres):
+            asks, answers = (np.flatnonzero(np.isin(ids, catalogue.ids(where=where))).tolist() for where in wheres)
+            description = " against ".join(where or "all" for where in wheres)
+            split = Split.of_rows(names, asks, answers, description)
+        else:
+            texts = {name: tuple(map(_text, values)) for name, values in columns.items()}
+            pictures = LabelledPictures(root="", names=names, paths=names, columns=texts)
+            split = _split(settings, pictures, relevance)
+    queries = everything.having(ids[list(split.query)])
+    gallery = queries if split.leave_one_out else everything.having(ids[list(split.gallery)])
+    return Inputs(queries=queries, gallery=gallery, relevance=relevance, split=split.description, card=catalogue.card)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
 def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
-    encoder = find_encoder(settings["encoder"])  # first, so that a misspelt name costs nothing
+    encoder = find_encoder(settings["encoder"] or DEFAULT_ENCODER)  # first, so that a misspelt name costs nothing
     pictures = _read_pictures(settings)
     for column in filter(None, (relevance, settings["camera"], settings["identity"])):
         pictures.column(column)
@@ -101,7 +136,7 @@ def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
         raise InputError(
             f"{len(embedded.failures)} pictures could not be read.", hint=_first_failure(embedded.failures)
         )
-    _list_failures(embedded.failures, len(used), settings)
+    list_failures(embedded.failures, len(used), settings["failures"])
     rows = [used[position] for position in embedded.positions]
     everything = Side.of_pictures(pictures.select(rows), embedded.vectors, ids=np.array(rows))
     queries = everything.having(split.query)
@@ -136,18 +171,6 @@ def _split(settings: Mapping[str, Any], pictures: LabelledPictures, relevance: s
     query, gallery = pictures.rows(column, ask), pictures.rows(column, answer)
     description = f"column {column!r}: {ask!r} asks {answer!r}"
     return Split.of_rows(pictures.names, query, gallery, description)
-
-
-def _list_failures(failures: Sequence[Failure], total: int, settings: Mapping[str, Any]) -> None:
-    """Write the failures as JSON lines and say where; one line on stderr, whatever their number."""
-    if not failures:
-        return
-    path: Path | None = settings["failures"]
-    if path is None:
-        with tempfile.NamedTemporaryFile(prefix="lookalike-failures-", suffix=".jsonl", delete=False) as file:
-            path = Path(file.name)
-    path.write_text("".join(json.dumps(failure._asdict()) + "\n" for failure in failures))
-    output.note(f"lookalike: {len(failures)} of {total} files could not be read, listed in {path}.")
 
 
 def _first_failure(failures: Sequence[Failure]) -> str:

@@ -21,6 +21,9 @@ from lookalike.errors import LookalikeError, MissingExtraError
 VERBS: Mapping[str, tuple[str, str]] = {
     "demo": ("lookalike.cli.demo", "Make a catalogue of generated pictures and run the main job on it, offline."),
     "eval": ("lookalike.cli.eval", "Measure retrieval on labelled pictures or vectors: an honest recall@K."),
+    "index": ("lookalike.cli.index", "Make a catalogue from a folder of pictures."),
+    "sync": ("lookalike.cli.sync", "Bring a catalogue up to date with its folder."),
+    "search": ("lookalike.cli.search", "Find the pictures of a catalogue most like a query."),
     "models": ("lookalike.cli.models", "List the encoders and what each is good for."),
     "formats": ("lookalike.cli.formats", "List the picture formats this installation reads."),
     "doctor": ("lookalike.cli.doctor", "Say what is installed, what is missing and what that costs."),

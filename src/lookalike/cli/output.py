@@ -30,15 +30,22 @@ class Step(Protocol):
 
 
 def data(text: str) -> None:
-    """Write text to standard output, byte for byte also where a path is not UTF-8.
+    """Write text to standard output, byte for byte also where a path is not UTF-8."""
+    _to_reader(text if text.endswith("\n") else text + "\n")
 
-    Where the reader has gone (`lookalike … | head`), leave quietly: it has seen enough.
-    """
+
+def _to_reader(text: str) -> None:
+    """Write, and where the reader has gone (`lookalike … | head`) leave quietly: it has seen enough."""
     try:
-        _write(sys.stdout, text if text.endswith("\n") else text + "\n")
+        _write(sys.stdout, text)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0) from None
+
+
+def raw(text: str) -> None:
+    """Write text to standard output as it is, without a line end."""
+    _to_reader(text)
 
 
 def as_json(value: Any) -> None:

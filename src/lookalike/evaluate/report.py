@@ -17,6 +17,8 @@ from lookalike.embed.encoder import Card
 from lookalike.evaluate.protocol import RECALL_DEFINITION, Protocol
 from lookalike.images.load import Failure
 
+BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "diagnosis", "warnings")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
@@ -73,9 +75,9 @@ class Report:
             "run": self.run,
         }
 
-    def to_text(self) -> str:
+    def to_text(self, *, blocks: Sequence[str] = BLOCKS) -> str:
         """Return the report as text; the first two blocks have a fixed form that other programs may read."""
-        blocks = {
+        lines = {
             "evaluation": [
                 f"num queries: {self.num_queries}",
                 f"num gallery: {self.num_gallery}",
@@ -90,7 +92,7 @@ class Report:
             "diagnosis": self.diagnosis or ("Nothing stands out.",),
             "warnings": self.warnings,
         }
-        return "\n".join(f"[{name}]\n" + "\n".join(lines) for name, lines in blocks.items() if lines) + "\n"
+        return "".join(f"[{name}]\n" + "".join(f"{line}\n" for line in lines[name]) for name in blocks if lines[name])
 
     def save(self, folder: str | os.PathLike[str]) -> Report:
         """Write report.json, report.txt and per_query.csv into a new folder; return the report that knows where it is.

@@ -1,0 +1,68 @@
+"""lookalike index: a folder of pictures into a new catalogue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lookalike.cli import options, output
+from lookalike.cli.sync import bring_up_to_date
+
+
+@click.command("index")
+@click.argument("catalogue", type=click.Path(path_type=Path))
+@click.argument("photos", type=click.Path(path_type=Path))
+@click.option("--encoder", default="builtin:effnet-lite0", show_default=True, help="See: lookalike models list.")
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True,
+              help="How vectors are stored; float16 is half the bytes.")  # fmt: skip
+@click.option("--raw", is_flag=True, help="Keep the encoder's own vector lengths (for ip and l2).")
+@click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
+              help="A table of paths and columns to keep. [default: label = first folder]")  # fmt: skip
+@click.option("--identity", metavar="COLUMN", help="The column that says WHICH object a picture shows.")
+@click.option("--strict", is_flag=True, help="Store nothing where any file cannot be read.")
+@click.option("--failures", type=click.Path(path_type=Path), metavar="FILE", help="Where unreadable files are listed.")
+@options.output_format("table", "json")
+@options.running
+@click.pass_context
+def command(ctx: click.Context, /, **settings: Any) -> None:
+    """Make CATALOGUE from the pictures in the folder PHOTOS: embed each, keep its vector, hash and size.
+
+    Run it again, or `lookalike sync`, to bring it up to date: only new and changed bytes are embedded, so that an
+    interrupted run goes on where it stopped.
+    """
+    from lookalike.catalogue.catalogue import Catalogue
+    from lookalike.errors import CatalogueError
+
+    folder: Path = settings["catalogue"]
+    photos: Path = settings["photos"]
+    if (folder / "catalogue.db").exists():
+        catalogue = Catalogue.open(folder, encoder=settings["encoder"], metric=settings["metric"],
+                                   threads=settings["threads"])  # fmt: skip
+        if catalogue.root is None or catalogue.root.resolve() != photos.resolve():
+            raise CatalogueError(
+                f"{str(folder)!r} is a catalogue of {str(catalogue.root)!r}, not of {str(photos)!r}.",
+                hint="Choose another name for the new catalogue.",
+            )
+    else:
+        catalogue = Catalogue.create(
+            folder, root=photos, encoder=settings["encoder"], metric=settings["metric"], dtype=settings["dtype"],
+            normalise=not settings["raw"], threads=settings["threads"],
+        )  # fmt: skip
+        _write_settings(folder, settings)
+        if not settings["quiet"]:
+            output.note(f"new catalogue {folder} of {photos}, encoder {catalogue.card.name}")
+    with catalogue:
+        ctx.exit(bring_up_to_date(catalogue, settings))
+
+
+def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Keep what later verbs need as their default, in a file a person can edit."""
+    lines = ["# Defaults of this catalogue, a table a verb: flags come before them.", "[sync]"]
+    if settings["labels"]:
+        lines.append(f'labels = "{settings["labels"].resolve()}"')
+    if settings["identity"]:
+        lines += ["[eval]", f'identity = "{settings["identity"]}"']
+    (folder / "lookalike.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,65 @@
+"""lookalike sync: a catalogue and its folder made to agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lookalike.cli import options, output
+from lookalike.cli.failures import list_failures
+from lookalike.cli.main import SOME_FILES_FAILED
+from lookalike.cli.settings import catalogue_argument
+
+if TYPE_CHECKING:
+    from lookalike.catalogue.catalogue import Catalogue
+
+
+@click.command("sync")
+@click.argument("catalogue", type=click.Path(path_type=Path), is_eager=True, callback=catalogue_argument)
+@click.option("--encoder", help="Which of the catalogue's encoders. [default: its first]")
+@click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
+              help="A table of paths and columns to keep. [default: label = first folder]")  # fmt: skip
+@click.option("--root", type=click.Path(path_type=Path), help="Where the folder of pictures has moved to.")
+@click.option("--allow-empty", is_flag=True, help="The folder is empty on purpose, not an unmounted drive.")
+@click.option("--strict", is_flag=True, help="Change nothing where any file cannot be read.")
+@click.option("--failures", type=click.Path(path_type=Path), metavar="FILE", help="Where unreadable files are listed.")
+@options.output_format("table", "json")
+@options.running
+@click.pass_context
+def command(ctx: click.Context, /, **settings: Any) -> None:
+    """Bring CATALOGUE up to date with its folder: added, updated, moved, removed, unchanged, failed.
+
+    Only new and changed bytes are embedded. A killed run repeats at most one chunk.
+    """
+    from lookalike.catalogue.catalogue import Catalogue
+
+    with Catalogue.open(settings["catalogue"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
+        if settings["root"]:
+            catalogue.set_root(settings["root"])
+        ctx.exit(bring_up_to_date(catalogue, settings))
+
+
+def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
+    """Sync, set columns, write the counts and return the exit code."""
+    from lookalike.cli.labels import apply_folders, apply_table
+
+    quiet = settings["quiet"]
+    with output.progress("syncing", shown=settings["progress"] and not quiet) as report:
+        result = catalogue.sync(
+            strict=settings["strict"], allow_empty=settings.get("allow_empty", False), progress=report
+        )
+    if settings["labels"]:
+        apply_table(catalogue, Path(settings["labels"]), quiet=quiet)
+    elif result.added or result.moved:
+        apply_folders(catalogue)
+    if settings["output_format"] == "json":
+        output.as_json(result.to_dict())
+    else:
+        output.data(str(result))
+        if result.skipped and not quiet:
+            listed = ", ".join(f"{name} {count}" for name, count in sorted(result.skipped.items()))
+            output.note(f"passed over: {listed}")
+    list_failures(result.failed, result.items + len(result.failed), settings["failures"])
+    return SOME_FILES_FAILED if result.failed else 0
