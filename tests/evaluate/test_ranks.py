@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lookalike.errors import InputError, NonFiniteError, ShapeError, UnknownNameError
 from lookalike.evaluate import counting, kernels
-from lookalike.evaluate.bounds import make_filter
+from lookalike.evaluate.bounds import make_filter, wide_products
 from lookalike.evaluate.metrics import recall
 from lookalike.evaluate.ranks import Ranks, rank_blocks, relevant_ranks
 from lookalike.evaluate.relevance import CameraRule, ListedPairs, SameLabel, Truth, build_truth
@@ -103,7 +103,9 @@ def test_ranks_equal_the_sorted_list_for_every_block_size_thread_count_and_way_o
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("same", [True, False])
-def test_ranks_equal_a_float64_brute_force_count_on_crowded_vectors(metric, same):
+@pytest.mark.parametrize("most", [0, 4, 512])
+def test_ranks_equal_a_float64_brute_force_count_on_crowded_vectors(metric, same, most, monkeypatch):
+    monkeypatch.setattr(counting, "MOST_THRESHOLDS", most)
     # all rows within a thousandth of each other: float32 scores are useless, almost every comparison is a close one
     rng = np.random.default_rng(5)
     base = rng.standard_normal(33)
@@ -164,6 +166,19 @@ def test_a_score_outside_the_margin_is_on_the_right_side(seed, metric, far):
         for item in range(50):
             assert (exact[tile[query] > middle[query, item] + ready.margin[query]] > exact[item]).all()
             assert (exact[tile[query] < middle[query, item] - ready.margin[query]] < exact[item]).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), metric=st.sampled_from(METRICS), far=st.sampled_from([0.0, 1e3]))
+def test_float64_products_are_within_their_margin_of_the_exact_score(seed, metric, far):
+    rng = np.random.default_rng(seed)
+    dim = int(rng.integers(1, 200))
+    q, g = ((far + rng.standard_normal((n, dim))).astype(np.float32) for n in (3, 40))
+    products, margins = wide_products(q, g, metric)
+    for query in range(3):
+        exact = np.array([oracles.key(q[query], row, metric) for row in g])
+        assert (np.abs(products[query] - exact) <= margins[query]).all()
+        assert margins[query] <= 1e-10 * max(1.0, np.abs(exact).max()) * (1 + far) ** 2
 
 
 def test_an_exact_duplicate_under_another_label_costs_the_query_its_first_place():

@@ -59,6 +59,35 @@ def make_filter(queries: Vectors, gallery: Vectors, metric: Metric) -> Filter:
     return _products(queries, gallery, query_norms, gallery_norms)
 
 
+def wide_products(queries: Vectors, gallery: Vectors, metric: Metric) -> tuple[Scores, Scores]:
+    """Return (q, n) float64 scores, higher is better, and (q,) how far each is from the exact score at most.
+
+    The gallery is converted to float64 a few thousand rows at a time.
+    """
+    dim = queries.shape[1]
+    centre = gallery.mean(axis=0, dtype=np.float64) if metric == "l2" else np.zeros(dim)
+    left = queries - centre
+    sizes = np.sqrt(np.einsum("qd,qd->q", left, left))
+    if metric == "cosine":
+        left /= sizes[:, None]
+    out = np.empty((len(queries), len(gallery)))
+    top = 0.0
+    for start in range(0, len(gallery), _ROWS):
+        right = gallery[start : start + _ROWS] - centre
+        norms = np.sqrt(np.einsum("nd,nd->n", right, right))
+        top = max(top, float(norms.max(initial=0)))
+        part = out[:, start : start + _ROWS]
+        np.matmul(left, right.T, out=part)
+        if metric == "cosine":
+            part /= norms
+        elif metric == "l2":  # -|q - g|² = 2 q·g - |q|² - |g|²
+            part *= 2
+            part -= norms**2
+            part -= sizes[:, None] ** 2
+    scale = {"cosine": np.ones(len(queries)), "ip": sizes * top, "l2": (sizes + top) ** 2}[metric]
+    return out, 8 * (dim + 16) * _U64 * scale
+
+
 def lengths(vectors: Vectors) -> Scores:
     """Return (n,) row lengths in float64, without a float64 copy of the whole array."""
     out = np.empty(len(vectors))

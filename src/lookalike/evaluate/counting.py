@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from threading import local
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from lookalike import threads as thread_counts
 from lookalike.arrays import Ids, Mask, Scores, Vectors
 from lookalike.evaluate import kernels
-from lookalike.evaluate.bounds import Filter, make_filter
+from lookalike.evaluate.bounds import Filter, make_filter, wide_products
 from lookalike.evaluate.pairs import Csr
 from lookalike.evaluate.ranks import Ranks
 from lookalike.evaluate.relevance import Truth
@@ -30,7 +31,11 @@ from lookalike.index.neighbours import Metric
 TILE = 1024  # side of a symmetric tile: 4 MB of scores, and as much for its transpose
 MOST_THRESHOLDS = 512  # beyond this many relevant items, sorting a row's exact scores is cheaper than counting
 _PAIR_BYTES = 96  # what one counted pair holds in memory while it is worked on
-_CODES = {"cosine": kernels.COSINE, "ip": kernels.IP, "l2": kernels.L2}
+_CODES: Mapping[Metric, int] = {"cosine": kernels.COSINE, "ip": kernels.IP, "l2": kernels.L2}
+_NAMES = {code: name for name, code in _CODES.items()}
+_OTHER, _RELEVANT, _REMOVED = 0, 1, 2
+States: TypeAlias = npt.NDArray[np.int8]
+"""(n,) what each gallery item is to one query."""
 T = TypeVar("T")
 R = TypeVar("R")
 _log = logging.getLogger("lookalike")
@@ -78,7 +83,8 @@ def run(job: Job, *, block: int | None, threads: int | None, memory_budget: int)
 
 
 def _block_size(num_gallery: int, counts: Ids, workers: int, budget: int) -> int:
-    per_query = 4 * num_gallery + _PAIR_BYTES * int(counts.max(initial=0)) + 1
+    most = int(counts.max(initial=0))
+    per_query = (4 if most <= MOST_THRESHOLDS else 12) * num_gallery + _PAIR_BYTES * most + 1
     return int(np.clip(budget // (workers * per_query), 1, 256))
 
 
@@ -160,35 +166,53 @@ def _counted(job: Job, queries: Ids) -> Ranks:
 
 
 def _sorted(job: Job, queries: Ids) -> Ranks:
-    """Rank by sorting each row's exact scores."""
+    """Rank by sorting whole rows of float64 products, close ones made exact first."""
     part = job.take(queries)
     relevant, removed = _truth_rows(job.truth, queries)
+    products, margins = wide_products(part.rows.queries, part.rows.gallery, _NAMES[part.rows.metric])
     found, tied = [], np.zeros(len(queries), dtype=bool)
-    keys = np.empty(len(part.rows.gallery))
-    state = np.empty(len(keys), dtype=np.int8)
-    for row in range(len(queries)):
-        items = relevant.items[relevant.offsets[row] : relevant.offsets[row + 1]]
-        if not items.size:
-            found.append(np.empty(0, np.int64))
-            continue
-        kernels.row_keys(part.rows, row, keys)
-        state[:] = 0
-        state[items] = 1
-        state[removed.items[removed.offsets[row] : removed.offsets[row + 1]]] = 2
-        ranks, tied[row] = _row_ranks(keys, state, part.rows.ids)
+    state = np.empty(len(part.rows.gallery), dtype=np.int8)
+    for row, keys in enumerate(products):
+        state[:] = _OTHER
+        state[relevant.items[relevant.offsets[row] : relevant.offsets[row + 1]]] = _RELEVANT
+        state[removed.items[removed.offsets[row] : removed.offsets[row + 1]]] = _REMOVED
+        ranks, tied[row] = _row_ranks(part.rows, row, keys, margins[row], state)
         found.append(ranks)
     offsets = np.concatenate([[0], np.cumsum([len(ranks) for ranks in found])]).astype(np.int64)
     return _answer(part.truth, queries, np.concatenate(found), offsets, tied, first_only=False)
 
 
-def _row_ranks(keys: Scores, state: np.ndarray, ids: Ids) -> tuple[Ids, bool]:
-    right, others = np.sort(keys[state == 1])[::-1], np.sort(keys[state == 0])
+def _row_ranks(rows: kernels.Rows, row: int, keys: Scores, margin: float, state: States) -> tuple[Ids, bool]:
+    """Return the ranks of the relevant items of one row, and whether they depend on a tie."""
+    right, others = _split(keys, state)
+    reach = 2 * margin
+    doubtful = right[np.searchsorted(others, right - reach) != np.searchsorted(others, right + reach, side="right")]
+    if doubtful.size:
+        _make_exact(rows, row, keys, reach, doubtful)
+        right, others = _split(keys, state)
+    right = right[::-1]
     above = len(others) - np.searchsorted(others, right, side="right")
-    if not (len(others) - np.searchsorted(others, right, side="left") > above).any():
-        return np.arange(1, len(right) + 1) + above, False
-    kept = np.flatnonzero(state != 2)
-    order = kept[np.lexsort((ids[kept], -keys[kept]))]
-    return np.flatnonzero(state[order] == 1) + 1, True
+    equal = len(others) - np.searchsorted(others, right, side="left") > above
+    for value in np.unique(right[equal]):
+        same = keys == value
+        ours, theirs = np.sort(rows.ids[same & (state == _RELEVANT)]), np.sort(rows.ids[same & (state == _OTHER)])
+        above[right == value] += np.searchsorted(theirs, ours)
+    return np.arange(1, len(right) + 1) + above, bool(equal.any())
+
+
+def _split(keys: Scores, state: States) -> tuple[Scores, Scores]:
+    return np.sort(keys[state == _RELEVANT]), np.sort(keys[state == _OTHER])
+
+
+def _make_exact(rows: kernels.Rows, row: int, keys: Scores, reach: float, doubtful: Scores) -> None:
+    """Replace products within reach of a doubtful one by exact scores.
+
+    What stays a product is further from every relevant item than both can be wrong.
+    """
+    place = np.searchsorted(doubtful, keys)
+    above, below = doubtful[np.minimum(place, doubtful.size - 1)], doubtful[np.maximum(place - 1, 0)]
+    near = np.flatnonzero((np.abs(keys - above) <= reach) | (np.abs(keys - below) <= reach))
+    keys[near] = kernels.pair_keys(rows, np.full(len(near), row), near)
 
 
 def _truth_rows(truth: Truth, queries: Ids) -> tuple[Csr, Csr]:
