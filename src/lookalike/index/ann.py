@@ -88,6 +88,11 @@ class AnnIndex:
         return np.sort(np.concatenate([self._ids[_live_rows(self._changes, len(self._ids))], self._changes.ids]))
 
     @property
+    def indexed_ids(self) -> Ids:
+        """(n,) ids of the rows of the build, ascending, dead or alive."""
+        return self._ids
+
+    @property
     def changes(self) -> Changes:
         """What happened since the build, as of now."""
         return self._changes

@@ -104,16 +104,10 @@ class View:
             rows = nearest_of(queries.scaled, self.gallery.ready, wide, fetch, metric)
         else:
             rows = structure.search(queries.scaled, fetch, effort, chosen)
-        found = true_scores(queries, self.gallery.vectors, rows, metric)
-        last = found[:, -1]
-        rows, scores = in_order(rows, found, metric)
+        rows, scores = in_order(rows, true_scores(queries, self.gallery.vectors, rows, metric), metric)
         worst = scores[:, m - 1]
-        if m < self.count:
-            open_ = worst == last  # also where both are infinite, which is to say missing
-            if fetch > m:
-                open_ |= worst == scores[:, -1]
-        else:
-            open_ = ~np.isfinite(worst)
+        # a tie across the cut; also where both are infinite, which is to say missing
+        open_ = worst == scores[:, m] if m < min(fetch, self.count) else ~np.isfinite(worst)
         return rows[:, :m], scores[:, :m], open_
 
     def _first_effort(self, m: int) -> Effort:
