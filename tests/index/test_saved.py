@@ -174,6 +174,7 @@ gc.collect()
 index = None
 start = resident()
 index = faiss.read_index(sys.argv[1])
+print(grown, resident() - start)
 """
 
 
