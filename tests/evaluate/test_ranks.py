@@ -306,4 +306,4 @@ def test_compiling_is_announced_once_where_nothing_is_cached(monkeypatch, caplog
     monkeypatch.setattr(counting.kernels, "count_tile", Fresh)
     with caplog.at_level(logging.INFO, logger="lookalike"):
         counting._notice()
-    assert [record.message for record in caplog.records] == ["Compiling the ranking kernels, once (about ten seconds)."]
+    assert [record.message for record in caplog.records] == ["Compiling the ranking kernels, once (a few seconds)."]

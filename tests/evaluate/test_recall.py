@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -110,3 +112,11 @@ def test_a_good_run_warns_of_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         recall_at_k(LINE[:2], LINE[2:], ["a", "b"], ["b", "a", "c"])
+
+
+def test_importing_the_evaluation_loads_nothing_heavy():
+    modules = ", ".join(f"lookalike.evaluate.{name}" for name in ("recall", "metrics", "relevance", "confidence"))
+    heavy = {"numba", "scipy", "torch", "faiss"}
+    code = f"import sys, lookalike.index.exact, {modules}; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

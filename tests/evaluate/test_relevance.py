@@ -108,6 +108,15 @@ def test_listed_pairs_outside_the_gallery_and_columns_of_another_length_are_refu
         build_truth(ListedPairs({0: [0]}), num_queries=1, num_gallery=1, camera=CameraRule([1], [1]))
 
 
+def test_pairs_by_name_are_looked_up_and_an_unknown_name_is_named():
+    pairs_by_name = [("q1", 7), ("q0", 8), ("q1", 8)]
+    assert ListedPairs.from_names(pairs_by_name, ["q0", "q1"], [8, 7]).items == {1: [1, 0], 0: [0]}
+    with pytest.raises(InputError, match="'q2', which is not in the queries"):
+        ListedPairs.from_names([("q2", 7)], ["q0"], [7])
+    with pytest.raises(InputError, match="9, which is not in the gallery"):
+        ListedPairs.from_names([("q0", 9)], ["q0"], [7])
+
+
 def test_a_junk_list_may_name_an_item_twice_or_one_that_is_not_relevant():
     truth = build_truth(
         SameLabel(["a"], ["a", "a", "b"]), num_queries=1, num_gallery=3, junk=ListedPairs({0: [2, 0, 2]})

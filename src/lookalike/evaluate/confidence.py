@@ -6,15 +6,15 @@ Bootstrap Methods and their Application, 1997, section 3.8) and whole groups cha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lookalike.arrays import Scores, factorise
 from lookalike.errors import InputError, ProtocolError, ShapeError
+from lookalike.evaluate.relevance import Column
 
 RESAMPLES = 10_000
 _BLOCK_BYTES = 16 << 20
@@ -39,7 +39,7 @@ class Paired:
 def bootstrap(
     values: Scores,
     *,
-    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    groups: Column | None = None,
     resamples: int = RESAMPLES,
     level: float = 0.95,
     seed: int = 0,
@@ -63,7 +63,7 @@ def bootstrap(
 def intervals(
     values: Mapping[str, Scores],
     *,
-    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    groups: Column | None = None,
     resamples: int = RESAMPLES,
     level: float = 0.95,
     seed: int = 0,
@@ -92,7 +92,7 @@ def paired(
     first: Scores,
     second: Scores,
     *,
-    groups: Sequence[Any] | npt.NDArray[Any] | None = None,
+    groups: Column | None = None,
     resamples: int = RESAMPLES,
     level: float = 0.95,
     seed: int = 0,
@@ -125,7 +125,7 @@ def paired(
     return Paired(float(np.nanmean(differences)), low, high, p, int(won), int(lost), int(tied))
 
 
-def _check(values: Mapping[str, Scores], groups: Sequence[Any] | None, resamples: int, level: float) -> None:
+def _check(values: Mapping[str, Scores], groups: Column | None, resamples: int, level: float) -> None:
     lengths = {len(column) for column in values.values()}
     if groups is not None:
         lengths.add(len(groups))
@@ -145,7 +145,7 @@ def _same_queries(values: Mapping[str, Scores]) -> Iterator[list[str]]:
     yield from together.values()
 
 
-def _units(values: npt.NDArray[np.float64], groups: Sequence[Any] | None) -> npt.NDArray[np.float64]:
+def _units(values: npt.NDArray[np.float64], groups: Column | None) -> npt.NDArray[np.float64]:
     """Return (u, m + 1): what is drawn as one, its sums and its number of queries."""
     kept = ~np.isnan(values).any(axis=1)
     table = np.concatenate([values[kept], np.ones((int(kept.sum()), 1))], axis=1)

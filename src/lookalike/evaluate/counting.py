@@ -280,4 +280,4 @@ def _notice() -> None:
     """Say once that the kernels are being compiled, where no compiled copy lies on disk."""
     stats = kernels.count_tile.stats  # type: ignore[attr-defined]
     if not kernels.count_tile.signatures and not any(Path(stats.cache_path or ".").glob("kernels.count_tile*.nbi")):  # type: ignore[attr-defined]
-        _log.info("Compiling the ranking kernels, once (about ten seconds).")
+        _log.info("Compiling the ranking kernels, once (a few seconds).")

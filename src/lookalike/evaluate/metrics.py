@@ -11,10 +11,12 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from lookalike.arrays import Ids, Scores
+from lookalike.arrays import Ids, Scores, label_key, same_length
 from lookalike.errors import CutOffError, InputError, UnknownNameError
 from lookalike.evaluate.ranks import Ranks
 
@@ -218,6 +220,24 @@ def mean(values: Scores) -> float:
     """
     kept = values[~np.isnan(values)]
     return math.fsum(kept) / kept.size if kept.size else float("nan")
+
+
+def per_class(values: Scores, labels: Sequence[Any] | npt.NDArray[Any]) -> dict[str, tuple[float, int]]:
+    """Return, for each label in alphabetical order, the mean of its evaluated queries and their number.
+
+    Raises:
+        ShapeError: not one label a query.
+
+    >>> per_class(np.array([1.0, 0.0, np.nan]), ["cat", "cat", "dog"])
+    {'cat': (0.5, 2), 'dog': (nan, 0)}
+    """
+    same_length(values=values, labels=labels)
+    names = np.array([label_key(label) or "" for label in labels])
+    found = {}
+    for name in np.unique(names).tolist():
+        kept = values[names == name]
+        found[name] = (mean(kept), int((~np.isnan(kept)).sum()))
+    return found
 
 
 def _check(ranks: Ranks, k: int) -> None:

@@ -6,7 +6,7 @@ remove, and only then are queries without any relevant item left out, counted by
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -51,9 +51,30 @@ class LabelSets:
 
 @dataclass(frozen=True)
 class ListedPairs:
-    """Relevant pairs written out: position of the query, positions of its gallery items; others have none."""
+    """Pairs written out: position of the query, positions of its gallery items; other queries have none."""
 
     items: Mapping[int, Collection[int]]
+
+    @classmethod
+    def from_names(
+        cls, pairs: Iterable[tuple[Any, Any]], queries: Sequence[Any], gallery: Sequence[Any]
+    ) -> ListedPairs:
+        """Look pairs of (query, item) names up, as a file of pairs gives them; names are ids or paths.
+
+        Raises:
+            InputError: a pair names something that is not there; the first one is named.
+
+        >>> ListedPairs.from_names([("q.jpg", "b.jpg")], ["q.jpg"], ["a.jpg", "b.jpg"]).items
+        {0: [1]}
+        """
+        places = [{str(name): place for place, name in enumerate(side)} for side in (queries, gallery)]
+        items: dict[int, list[int]] = {}
+        for query, item in pairs:
+            for name, side, kind in ((query, places[0], "queries"), (item, places[1], "gallery")):
+                if str(name) not in side:
+                    raise InputError(f"The pair ({query!r}, {item!r}) names {name!r}, which is not in the {kind}.")
+            items.setdefault(places[0][str(query)], []).append(places[1][str(item)])
+        return cls(items)
 
 
 @dataclass(frozen=True)
