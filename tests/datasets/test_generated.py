@@ -152,8 +152,10 @@ def test_a_mark_covers_some_of_its_box_and_nothing_far_from_it(mark: str) -> Non
     assert not inside[np.maximum(np.abs(x), np.abs(y)) > 1.6].any()
 
 
+@pytest.mark.slow
 def test_the_encoder_finds_the_kind_easily_and_the_object_hardly(tmp_path: Path) -> None:
-    embed_files = pytest.importorskip("lookalike.embed.pipeline").embed_files
+    from lookalike.embed.pipeline import embed_files
+
     pictures = read_table(generate(tmp_path / "shop", instances=4, views=4, size=192))
     vectors = np.concatenate([chunk.vectors for chunk in embed_files(pictures.paths, "builtin:effnet-lite0")])
     scores = vectors @ vectors.T

@@ -1,4 +1,4 @@
-"""Things people wear and carry: backpack, sneaker, headphones, umbrella."""
+"""Things people wear and carry: backpack, headphones, umbrella."""
 
 from __future__ import annotations
 
@@ -10,154 +10,50 @@ from lookalike.datasets.generated.surface import Surface
 
 
 def backpack(random: np.random.Generator, look: Look) -> list[Mesh]:
-    """A backpack: rounded body, front pocket with a flap or a zip, straps, a loop to carry it by."""
+    """A backpack: rounded body, front pocket with a zip, a flap on some, straps, a loop to carry it by."""
     width, height, depth = random.uniform(0.62, 0.78), random.uniform(0.86, 1.05), random.uniform(0.3, 0.4)
-    body = box(width, height, depth, look.patterned((5, 7), shine=0.1), rounding=0.16, steps=8)
-    low = random.uniform(0.05, 0.12)
-    pocket_height = height * random.uniform(0.34, 0.5)
+    low, tall = random.uniform(0.05, 0.12), height * random.uniform(0.34, 0.5)
+    parts = box(width, height, depth, look.patterned((5, 7), shine=0.1), rounding=0.16, steps=8)
     second = Surface(
         colours=(look.second,), mark=look.mark, mark_box=(0.5, 0.5, 0.16, 0.24), mark_colour=look.trim, shine=0.12
     )
-    pocket = box(width * random.uniform(0.68, 0.84), pocket_height, 0.14, second, rounding=0.06)
-    parts = [*body, *(each.move(y=low, z=depth / 2 + 0.03).over(0.1) for each in pocket)]
-    zip_y = low + pocket_height * 0.86
-    front = depth / 2 + 0.105
-    parts.append(
-        tube([(-width * 0.3, zip_y, front), (width * 0.3, zip_y, front)], 0.012, look.metallic(), segments=6).over(0.15)
-    )
+    pocket = box(width * random.uniform(0.68, 0.84), tall, 0.14, second, rounding=0.06)
+    parts += [side.move(y=low, z=depth / 2 + 0.03).over(0.1) for side in pocket]
+    seam_y, seam_z = low + tall * 0.86, depth / 2 + 0.105
+    seam = [(-width * 0.3, seam_y, seam_z), (width * 0.3, seam_y, seam_z)]
+    parts.append(tube(seam, 0.012, look.metallic(), segments=6).over(0.15))
     angle = np.linspace(0.15, np.pi - 0.15, 11)
-    arc = np.stack(
-        [np.cos(angle) * width * 0.42, height * 0.62 + np.sin(angle) * height * 0.3, np.full(11, depth / 2 + 0.005)], 1
-    )
+    x, y = np.cos(angle) * width * 0.42, height * 0.62 + np.sin(angle) * height * 0.3
+    arc = np.stack([x, y, np.full(11, depth / 2 + 0.005)], 1)
     parts.append(tube(arc, 0.014, look.plain(look.trim), segments=6, smooth=1).over(0.05))
-    if random.random() < 0.5:  # a flap over the top
-        flap = box(width * 0.9, height * 0.3, 0.06, look.plain(look.second, shine=0.12), rounding=0.03)
-        parts += [each.move(y=height * 0.68, z=depth / 2).over(0.1) for each in flap]
-        for side in (-1, 1):
-            parts.append(
-                tube(
-                    [
-                        (side * width * 0.22, height * 0.78, depth / 2 + 0.045),
-                        (side * width * 0.22, height * 0.5, depth / 2 + 0.06),
-                    ],
-                    0.026,
-                    look.plain(look.trim),
-                    segments=6,
-                    flat=0.5,
-                ).over(0.2)
-            )
-    loop = [
-        (-0.1, height - 0.02, -0.02),
-        (-0.09, height + 0.11, -0.02),
-        (0.09, height + 0.11, -0.02),
-        (0.1, height - 0.02, -0.02),
-    ]
-    parts.append(tube(loop, 0.026, look.plain(look.trim, shine=0.1), segments=8, smooth=2))
-    for side in (-1, 1):
-        x = side * width * 0.28
-        path = [
-            (x, height * 0.93, -depth / 2 + 0.03),
-            (x * 1.3, height * 0.75, -depth / 2 - 0.2),
-            (x * 1.5, height * 0.3, -depth / 2 - 0.16),
-            (x * 1.4, height * 0.08, -depth / 2 + 0.03),
-        ]
-        parts.append(tube(path, 0.05, look.plain(look.second, shine=0.1), segments=8, smooth=2, flat=0.5))
-        side_pocket = box(0.08, height * 0.3, depth * 0.6, look.plain(look.trim, shine=0.1), rounding=0.03)
-        parts += [each.move(x=side * (width / 2 + 0.01), y=0.06) for each in side_pocket]
+    if random.random() < 0.5:
+        parts += _flap(look, width, height, depth)
+    return parts + _straps(look, width, height, depth)
+
+
+def _flap(look: Look, width: float, height: float, depth: float) -> list[Mesh]:
+    """A flap over the top, held by two buckled straps."""
+    flap = box(width * 0.9, height * 0.3, 0.06, look.plain(look.second, shine=0.12), rounding=0.03)
+    parts = [side.move(y=height * 0.68, z=depth / 2).over(0.1) for side in flap]
+    for x in (-width * 0.22, width * 0.22):
+        ends = [(x, height * 0.78, depth / 2 + 0.045), (x, height * 0.5, depth / 2 + 0.06)]
+        parts.append(tube(ends, 0.026, look.plain(look.trim), segments=6, flat=0.5).over(0.2))
     return parts
 
 
-def sneaker(random: np.random.Generator, look: Look) -> list[Mesh]:
-    """A sneaker: sole, upper lofted along the foot, toe cap, tongue, laces, a stripe or a badge at the side."""
-    length, width = 1.25, random.uniform(0.4, 0.46)
-    sole_height, collar = random.uniform(0.07, 0.15), random.uniform(0.42, 0.66)
-    along = 0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 29))
-    half = (
-        width
-        / 2
-        * np.interp(
-            along,
-            [0, 0.015, 0.06, 0.2, 0.45, 0.72, 0.9, 0.97, 0.99, 1],
-            [0.0, 0.4, 0.68, 0.82, 0.78, 1.0, 0.85, 0.6, 0.4, 0.0],
-        )
-    )
-    top = np.interp(
-        along,
-        [0, 0.05, 0.3, 0.42, 0.7, 0.88, 0.97, 1],
-        [collar * 0.96, collar, collar * 0.94, collar * 0.9, 0.3, 0.2, 0.14, 0.02],
-    )
-    kernel = np.ones(3) / 3
-    top = np.concatenate([top[:1], np.convolve(top, kernel, "valid"), top[-1:]])
-    angle = np.linspace(0, np.pi, 17)
-    power = np.interp(along, [0, 0.4, 0.7, 1], [0.45, 0.5, 0.8, 0.9])[:, None]
-    across = np.sign(np.cos(angle)) * np.abs(np.cos(angle)) ** 0.6
-    upper = np.stack(
-        [np.broadcast_to((along[:, None] - 0.5) * length, (29, 17)),
-         sole_height + top[:, None] * np.sin(angle) ** power,
-         half[:, None] * across * (1 - 0.28 * np.sin(angle) ** 2 * (along[:, None] < 0.45))], -1,
-    )  # fmt: skip
-    cloth = look.patterned((7, 7), shine=0.15, mark=(0.17, 0.42, 0.07, 0.12))
-    parts = [sheet(upper.transpose(1, 0, 2), cloth)]
-    ring = np.concatenate([np.stack([along, half], 1), np.stack([along, -half], 1)[::-1]])
-    ring = ring[np.r_[0, np.flatnonzero(np.linalg.norm(np.diff(ring, axis=0), axis=1) > 1e-6) + 1]]
-    sole_rings = [
-        (0.98, 0.0),
-        (1.06, 0.0),
-        (1.08, sole_height * 0.5),
-        (1.06, sole_height + 0.02),
-        (1.0, sole_height + 0.03),
-    ]
-    sole = np.stack(
-        [
-            np.stack([(ring[:, 0] - 0.5) * length * (0.97 + 0.03 * grow), np.full(len(ring), y), ring[:, 1] * grow], 1)
-            for grow, y in sole_rings
-        ]
-    )
-    parts.append(
-        sheet(sole, look.plain((242, 240, 234) if random.random() < 0.6 else look.second, shine=0.25), around=True)
-    )
-    stripe = np.stack(
-        [(ring[:, 0] - 0.5) * length * 1.001, np.full(len(ring), sole_height * 0.55), ring[:, 1] * 1.09], 1
-    )
-    parts.append(tube(np.concatenate([stripe, stripe[:1]]), 0.012, look.plain(look.trim), segments=5).over(0.05))
-    if random.random() < 0.6:
-        cap = upper[19:] * [1, 1, 1.02] + [0.012, 0.012, 0]
-        parts.append(
-            sheet(
-                cap.transpose(1, 0, 2), look.plain(look.trim if random.random() < 0.5 else (240, 238, 232), shine=0.3)
-            ).over(0.1)
-        )
-    heel = upper[:8] * [1, 1.01, 1.03] - [0.012, 0, 0]
-    parts.append(sheet(heel.transpose(1, 0, 2), look.plain(look.second, shine=0.2)).over(0.1))
-    opening = ball(1.0, look.plain((46, 44, 46), shine=0.05)).scale(0.22, 0.05, width * 0.24)
-    parts.append(opening.move(-0.32, sole_height + collar * 0.97).over(0.15))
-    lace = look.plain((246, 244, 240) if random.random() < 0.6 else look.trim, shine=0.1)
-    for place in np.linspace(0.45, 0.68, int(random.integers(4, 7))):
-        x, y = (place - 0.5) * length, sole_height + np.interp(place, along, top) + 0.012
-        reach = 0.11
-        parts.append(
-            tube(
-                [(x, y - 0.03, -reach), (x + 0.02, y + 0.005, 0), (x, y - 0.03, reach)],
-                0.017,
-                lace,
-                segments=6,
-                smooth=1,
-            ).over(0.15)
-        )
-    slant = random.uniform(-0.1, 0.25)
+def _straps(look: Look, width: float, height: float, depth: float) -> list[Mesh]:
+    """The loop on top, the two straps behind and the pockets at the sides."""
+    trim, back = look.plain(look.trim, shine=0.1), -depth / 2
+    loop = [(-0.1, height - 0.02, -0.02), (-0.09, height + 0.11, -0.02)]
+    loop += [(-x, y, z) for x, y, z in reversed(loop)]
+    parts = [tube(loop, 0.026, trim, segments=8, smooth=2)]
     for side in (-1, 1):
-        for number in range(int(random.integers(0, 4))):
-            x = -0.08 + number * 0.09
-            z = side * (width / 2 * 0.84)
-            parts.append(
-                tube(
-                    [(x + slant, sole_height + 0.28, z * 0.86), (x, sole_height + 0.03, z * 1.02)],
-                    0.02,
-                    look.plain(look.trim, shine=0.2),
-                    segments=5,
-                    flat=0.5,
-                ).over(0.12)
-            )
+        x = side * width * 0.28
+        path = [(x, height * 0.93, back + 0.03), (x * 1.3, height * 0.75, back - 0.2)]
+        path += [(x * 1.5, height * 0.3, back - 0.16), (x * 1.4, height * 0.08, back + 0.03)]
+        parts.append(tube(path, 0.05, look.plain(look.second, shine=0.1), segments=8, smooth=2, flat=0.5))
+        pocket = box(0.08, height * 0.3, depth * 0.6, trim, rounding=0.03)
+        parts += [each.move(x=side * (width / 2 + 0.01), y=0.06) for each in pocket]
     return parts
 
 

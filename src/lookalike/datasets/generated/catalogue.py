@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from lookalike.datasets.generated import belongings, furniture, vessels
+from lookalike.datasets.generated import belongings, footwear, furniture, instruments, vessels
 from lookalike.datasets.generated.look import Look, look
 from lookalike.datasets.generated.mesh import Mesh, lift
 from lookalike.datasets.generated.photograph import Conditions, photograph
@@ -24,13 +24,13 @@ CATEGORIES: Mapping[str, Builder] = {
     "backpack": belongings.backpack,
     "bottle": vessels.bottle,
     "chair": furniture.chair,
-    "clock": furniture.clock,
+    "clock": instruments.clock,
     "flower-pot": vessels.flower_pot,
-    "guitar": furniture.guitar,
+    "guitar": instruments.guitar,
     "headphones": belongings.headphones,
     "lamp": furniture.lamp,
     "mug": vessels.mug,
-    "sneaker": belongings.sneaker,
+    "sneaker": footwear.sneaker,
     "teapot": vessels.teapot,
     "umbrella": belongings.umbrella,
 }

@@ -105,8 +105,7 @@ def _shade_of(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) ->
     half = size // 2
     cast = Image.fromarray((shadow(parts, camera, light, half) * 255).astype(np.uint8))
     overhead = Light(direction=(0, 1, 0), key=light.key, sky=light.sky, bounce=light.bounce)
-    low = [part for part in parts if float(part.points[..., 1].min()) < 0.25]
-    contact = Image.fromarray((shadow(low, camera, overhead, half) * 255).astype(np.uint8))
+    contact = Image.fromarray((shadow(parts, camera, overhead, half, below=0.25) * 255).astype(np.uint8))
     total = np.zeros((size, size), dtype=np.float32)
     for mask, radius, weight in ((cast, 3.5, 0.34), (cast, 9.0, 0.2), (contact, 2.5, 0.3)):
         soft = mask.filter(ImageFilter.GaussianBlur(radius * half / 128)).resize(

@@ -16,6 +16,8 @@ from lookalike.datasets.generated.surface import Surface, paint
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 
 OVERSAMPLE = 2  # the drawn picture is that many times larger a side, and averaged down
+CHUNK = 1 << 13
+"""pixels shaded at a time: what is computed of them stays in the processor's cache"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,8 @@ def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tupl
     normals = np.concatenate([part.normals for part in parts])
     coordinates = np.concatenate([part.coordinates for part in parts])
     nearer = np.repeat([part.nearer for part in parts], [len(part.points) for part in parts])
-    owner = np.repeat(np.arange(len(parts)), [len(part.points) for part in parts])
+    surfaces = list(dict.fromkeys(part.surface for part in parts))  # sixty parts, but only a few surfaces
+    owner = np.repeat([surfaces.index(part.surface) for part in parts], [len(part.points) for part in parts])
     solid = np.repeat([part.solid for part in parts], [len(part.points) for part in parts])
     facing = np.einsum("fci,fci->f", normals, camera.eye - points)
     shown = ~solid | (facing > 0)
@@ -93,26 +96,34 @@ def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tupl
     nearer = nearer[shown]
     corners, depth = camera.project(points, large)
     index = _index_map(corners, depth.mean(1) - nearer, large)
-    rows, columns = np.nonzero(index)
-    quad = index[rows, columns] - 1
+    pixels = np.flatnonzero(index)
     values = np.concatenate([points, normals, coordinates], -1).astype(np.float32)
-    place, normal, coordinate = _interpolate(corners.astype(np.float32), values, quad, rows, columns)
-    colour = _shade(place, normal, coordinate, owner[quad], [part.surface for part in parts], camera, light)
+    flat, planes = index.ravel(), _planes(corners.astype(np.float32), values)
     picture = np.zeros((large * large, 3), dtype=np.float32)
-    picture[rows * large + columns] = colour
+    for start in range(0, len(pixels), CHUNK):
+        some = pixels[start : start + CHUNK]
+        quad = flat[some] - 1
+        place, normal, coordinate = _interpolate(planes, quad, some // large, some % large)
+        picture[some] = _shade(place, normal, coordinate, owner[quad], surfaces, camera, light)
     return _averaged(picture.reshape(large, large, 3)), _averaged((index > 0).astype(np.float32))
 
 
-def shadow(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> Array:
-    """(size, size) how much of the ground at each pixel lies behind the parts as seen from the key light, 0 or 1."""
-    points = np.concatenate([part.points for part in parts])
+def shadow(parts: Sequence[Mesh], camera: Camera, light: Light, size: int, *, below: float = np.inf) -> Array:
+    """(size, size) how much of the ground at each pixel lies behind the parts as seen from the key light, 0 or 1.
+
+    `below`: only what is lower than this casts a shadow.
+    """
     towards = light.towards
-    points = points - towards * (points[..., 1:2] / towards[1])
-    corners, _ = camera.project(points, size)
     image = Image.new("L", (size, size))
     pen = ImageDraw.Draw(image)
-    for quad in corners.reshape(len(corners), 8).tolist():
-        pen.polygon(quad, fill=255)
+    for part in parts:
+        casting = part.points[..., 1].min(1) < below
+        if part.solid:  # the lit side of a closed shape alone throws the whole shadow
+            casting &= part.normals.mean(1) @ towards > 0
+        points = part.points[casting]
+        corners, _ = camera.project(points - towards * (points[..., 1:2] / towards[1]), size)
+        for quad in corners.reshape(len(corners), 8).tolist():
+            pen.polygon(quad, fill=255)
     return np.asarray(image, dtype=np.float32) / 255
 
 
@@ -136,25 +147,31 @@ def _index_map(corners: Array, depth: Array, size: int) -> npt.NDArray[np.int32]
     return np.asarray(image, dtype=np.int32)
 
 
-def _interpolate(
-    corners: Array,
-    values: Array,
-    quad: npt.NDArray[np.int32],
-    rows: npt.NDArray[np.intp],
-    columns: npt.NDArray[np.intp],
-) -> tuple[Array, Array, Array]:
-    """Fit each value of a quad by a plane over the picture (least squares), and read it at every pixel."""
-    centre = corners.mean(1)
+def _planes(corners: Array, values: Array) -> tuple[Array, ...]:
+    """Fit each of the v values of a quad by a plane over the picture, by least squares.
+
+    Returns centres (f, 2), means (f, v), slopes (f, 2, v), lowest and highest values (f, v).
+    """
+    centre, mean = corners.mean(1), values.mean(1)
     offset = corners - centre[:, None]
-    mean = values.mean(1)
     moment = np.einsum("fci,fcj->fij", offset, offset) + np.eye(2, dtype=np.float32) * 1e-3
     product = np.einsum("fci,fcv->fiv", offset, values - mean[:, None])
     determinant = moment[:, 0, 0] * moment[:, 1, 1] - moment[:, 0, 1] ** 2
     inverse = np.stack([moment[:, 1, 1], -moment[:, 0, 1], -moment[:, 0, 1], moment[:, 0, 0]], 1).reshape(-1, 2, 2)
     slope = np.einsum("fij,fjv->fiv", inverse / determinant[:, None, None], product)
+    return centre, mean, slope, values.min(1), values.max(1)
+
+
+def _interpolate(
+    planes: tuple[Array, ...],
+    quad: npt.NDArray[np.int32],
+    rows: npt.NDArray[np.intp],
+    columns: npt.NDArray[np.intp],
+) -> tuple[Array, Array, Array]:
+    """Read the planes at pixels: places, normals (n, 3) and surface coordinates (n, 2)."""
+    centre, mean, slope, low, high = planes
     dx = (columns - centre[quad, 0]).astype(np.float32)[:, None]
     dy = (rows - centre[quad, 1]).astype(np.float32)[:, None]
-    low, high = values.min(1), values.max(1)
     found = mean[quad] + slope[quad, 0] * dx + slope[quad, 1] * dy
     found = np.clip(found, low[quad], high[quad])  # a thin quad's plane is wild beyond its corners
     return found[:, :3], found[:, 3:6], found[:, 6:]
