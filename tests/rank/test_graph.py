@@ -130,9 +130,10 @@ def test_a_saved_graph_answers_alike_and_refuses_other_vectors(tmp_path) -> None
         GalleryGraph.load(tmp_path / "graph.npz", x[1:], stamp="revision 4")
     with pytest.raises(NotFoundError):
         GalleryGraph.load(tmp_path / "no.npz", x, stamp="")
-    (tmp_path / "bad.npz").write_bytes(b"bad")
-    with pytest.raises(InputError, match="no gallery graph"):
-        GalleryGraph.load(tmp_path / "bad.npz", x, stamp="")
+    for damage in (b"", b"bad", b"PK\x03\x04 cut", (tmp_path / "graph.npz").read_bytes()[:200]):
+        (tmp_path / "bad.npz").write_bytes(damage)
+        with pytest.raises(InputError, match="no gallery graph"):
+            GalleryGraph.load(tmp_path / "bad.npz", x, stamp="")
 
 
 def test_retrieved_neighbours_are_reordered_and_nothing_else_is_found() -> None:

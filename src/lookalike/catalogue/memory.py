@@ -250,7 +250,7 @@ def _searcher(
     """Return what answers (queries, k) for an index kind."""
     if _kind(kind) == "flat":
         return lambda queries, k: topk(queries, vectors, k, metric=metric, ids=ids, threads=threads)
-    index = build(vectors, ids, kind=kind, metric=metric, seed=seed, threads=threads)
+    index = build(vectors, ids, kind=kind, metric=metric, seed=seed)
     return lambda queries, k: index.search(queries, k, threads=threads)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -286,10 +287,10 @@ class GalleryGraph:
         if not Path(path).is_file():
             raise NotFoundError(f"There is no file {os.fspath(path)!r}.")
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 about = json.loads(str(stored["about"]))
                 names, farthest = stored["names"], stored["farthest"]
-        except (ValueError, OSError, KeyError, EOFError) as error:
+        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise InputError(f"{os.fspath(path)!r} is no gallery graph: {error}.", hint="Build it again.") from error
         rows = as_vectors(vectors)
         found = (about.get("format"), about.get("stamp"), len(names))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors, as_vectors
+from lookalike.catalogue.store import Store
 from lookalike.errors import CutOffError, InputError, ShapeError
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.rank.kreciprocal import KReciprocal, jaccard, mix
@@ -135,6 +136,38 @@ def gallery_distances(
     out.flush()
     del out
     return np.lib.format.open_memmap(Path(path), mode="r")
+
+
+def rerank_jointly(
+    store: Store, queries: Vectors, neighbours: Neighbours, settings: KReciprocal | None = None
+) -> Neighbours:
+    """Re-rank retrieved neighbours by final distances over all queries and the whole gallery; nothing else is found.
+
+    Scores are final distances in [0, 1], lower is better; equal ones stay in retrieved order. Where the queries are
+    the store's own items, each stands in the set twice; ask `rerank_within` instead.
+
+    Raises:
+        ShapeError: not one query a row of neighbours.
+        InputError: a neighbour the store does not hold.
+    """
+    from lookalike.rank import kernels
+
+    ids = store.ids()
+    q, g = _pair(queries, store.vectors(ids))
+    if len(q) != len(neighbours):
+        raise ShapeError(f"There are {len(q)} queries for {len(neighbours)} rows of neighbours.")
+    if not np.isin(neighbours.ids, ids).all():
+        raise InputError("The store lacks some of the neighbours.", hint="Retrieve them from the store as it is now.")
+    encoding = _encoded(np.concatenate([q, g]), store.metric, settings, 1, BLOCK)
+    index = kernels.invert(*encoding.features, len(q), len(encoding.points))
+    answers: list[tuple[Ids, Scores]] = []
+    for row, (found, _) in enumerate(neighbours):
+        names = np.searchsorted(ids, found).astype(np.int32)[None]
+        shared = kernels.shared_at(encoding.features, row, index, names, len(g))
+        final = _exact(encoding, row, len(q), names, shared)[0]
+        order = np.argsort(final, kind="stable")
+        answers.append((found[order], final[order]))
+    return Neighbours.from_rows(answers, "l2")
 
 
 def _pair(queries: npt.ArrayLike, gallery: npt.ArrayLike) -> tuple[Vectors, Vectors]:
