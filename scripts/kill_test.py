@@ -2,7 +2,7 @@
 
     python scripts/kill_test.py [--times 50] [--seed 0] [--files 400]
 
-Each round starts one of index, sync, backup and build (the vector file and, where one is made, an index) in a process
+Each round starts one of index, sync, backup and build (the vector file and an index over it) in a process
 of its own, kills it with SIGKILL after a random time, opens the catalogue and checks that it is sound, that every item
 committed before is still there with its vector, and that it answers; the last sync must complete the folder.
 """
@@ -61,8 +61,7 @@ else:
         else:
             while True:
                 opened.refresh()
-                if hasattr(opened, "build_index"):
-                    opened.build_index("hnsw")
+                opened.build_index("hnsw")
 """
 
 

@@ -114,7 +114,7 @@ def test_a_full_disk_leaves_the_old_generation_answering(tmp_path, grid):
             shop.refresh()
             assert generation(shop) != old
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_restored_backup_does_not_take_the_files_of_another_history(shop, tmp_path):

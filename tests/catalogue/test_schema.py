@@ -134,7 +134,7 @@ def test_a_read_only_folder_is_read_and_not_written(empty, tmp_path):
             with pytest.raises(CatalogueError, match="reading only"):
                 shop.delete(paths=["a"])
     finally:
-        subprocess.run(["umount", mount], check=True)
+        subprocess.run(["umount", "-l", mount], check=True)
 
 
 def test_a_full_disk_is_one_sentence_and_the_old_state_still_answers(tmp_path, grid):
@@ -154,7 +154,7 @@ def test_a_full_disk_is_one_sentence_and_the_old_state_still_answers(tmp_path, g
             assert shop.search(np.eye(8)[0], k=5)[0].paths == ("kept",)
             assert shop.upsert(["another"], np.eye(8)[1:2]).size == 1
     finally:
-        subprocess.run(["umount", disk], check=True)
+        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_closed_catalogue_says_so(empty):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy.typing as npt
 
 from lookalike.arrays import Ids, Vectors, as_vectors
-from lookalike.catalogue import cards, columns, database, items, schema, view, where
+from lookalike.catalogue import cards, columns, database, generations, indexes, items, schema, view, where
 from lookalike.catalogue.backup import backup
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
@@ -30,6 +30,7 @@ from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
 from lookalike.errors import CatalogueError, EncoderMismatchError, InputError, NotFoundError
 from lookalike.images.load import Failure
+from lookalike.index.kinds import Settings, settings_for
 from lookalike.index.neighbours import Metric, check_metric
 
 
@@ -57,6 +58,7 @@ class Catalogue(Searching, Editing):
         self._maker = maker
         self.threads = threads
         self._view: view.View | None = None
+        self._index: indexes.Open | None = None
 
     @classmethod
     def create(
@@ -135,7 +137,7 @@ class Catalogue(Searching, Editing):
 
     def close(self) -> None:
         """Let go of the files. Later calls raise CatalogueError."""
-        self._view = None
+        self._view = self._index = None
         self.database.close()
 
     def __enter__(self) -> Catalogue:
@@ -231,6 +233,38 @@ class Catalogue(Searching, Editing):
         """Write the derived vector file now, so that the next process starts at once; `sync` does it where it pays."""
         with self.database.writing("refresh"):
             view.remake(self.database, self.stored)
+
+    def build_index(
+        self, kind: str | Settings = "hnsw", *, seed: int = 0, progress: Callable[[int], None] | None = None
+    ) -> indexes.IndexInfo | None:
+        """Build an approximate index and use it from now on; `flat` goes back to exact search (and returns None).
+
+        Items that come or change later are found at once, exactly, beside the index; `sync` rebuilds it once that
+        costs more than it saves. The same seed builds the same index.
+
+        Raises:
+            UnknownNameError: no such kind.
+            InputError: nothing to index, or settings that are impossible for these vectors.
+            CatalogueError: it cannot be written; what answered before still does.
+        """
+        settings = settings_for(kind) if isinstance(kind, str) else kind
+        with self.database.writing("build index"):
+            if settings.kind == "flat":
+                generations.forget(self.database, self.stored, indexes.KIND)
+            else:
+                indexes.make(
+                    self.database,
+                    self.stored,
+                    self.metric,
+                    settings,
+                    seed=seed,
+                    progress=progress,
+                )
+        return self.index_info()
+
+    def index_info(self) -> indexes.IndexInfo | None:
+        """What index answers, with the overlap with exact search measured when it was built; None: search is exact."""
+        return indexes.info(self.database, self.stored)
 
     def cards(self) -> list[Card]:
         """Cards of every encoder that has vectors here, first added first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookalike.arrays import Ids, Vectors, as_vectors, unit
-from lookalike.catalogue import columns, items, view, where
+from lookalike.catalogue import columns, indexes, items, view, where
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.queries import Query, as_queries, embedded
@@ -29,6 +29,7 @@ class Searching:
     database: Database
     stored: StoredEncoder
     _view: View | None
+    _index: indexes.Open | None
     _metric: Metric
     threads: int | None
 
@@ -107,10 +108,10 @@ class Searching:
         inside = root and path.startswith(root.rstrip("/") + "/")
         return path[len(root.rstrip("/")) + 1 :] if inside else None
 
-    def neighbours(self, queries: Vectors, k: int, *, where: str | None = None) -> Neighbours:
+    def neighbours(self, queries: Vectors, k: int, *, where: str | None = None, exact: bool = False) -> Neighbours:
         """Rank the live items for each of (q, d) queries, best first, equal scores in id order.
 
-        With a filter, k items come back whenever k pass it.
+        With a filter, k items come back whenever k pass it. `exact` passes over the index, where there is one.
 
         Raises:
             ShapeError: queries of another dimension.
@@ -122,7 +123,11 @@ class Searching:
         with self.database.reading() as connection:
             present = self._load(connection)
             allowed = None if where is None else self._passing(connection, present, where)
-            return present.flat.search(checked, k, allowed=allowed, threads=self.threads)
+            self._index = (
+                None if exact else indexes.opened(self.database, connection, self.stored, present, self._index)
+            )
+            index = present.flat if self._index is None else self._index.index
+            return index.search(checked, k, allowed=allowed, threads=self.threads)
 
     def _checked(self, queries: Vectors, k: int) -> Vectors:
         checked = as_vectors(queries, name="queries", dim=self.stored.card.dim)
@@ -134,7 +139,9 @@ class Searching:
             unit(checked, name="queries")
         return checked
 
-    def search(self, query: Query | Sequence[Query], k: int = 10, *, where: str | None = None) -> list[Hits]:
+    def search(
+        self, query: Query | Sequence[Query], k: int = 10, *, where: str | None = None, exact: bool = False
+    ) -> list[Hits]:
         """Return the k best items for each query: one `Hits` a query, also for a single one.
 
         A query is a path, the bytes of a file, a uint8 array or a Pillow image (embedded by this catalogue's encoder),
@@ -147,7 +154,7 @@ class Searching:
         """
         vectors = embedded(as_queries(query), self.stored.card.dim, lambda: self.encoder, self.vectors, self.threads)
         with self.database.reading() as connection:
-            found = self.neighbours(vectors, k, where=where)
+            found = self.neighbours(vectors, k, where=where, exact=exact)
             return [Hits(ids, scores, tuple(_paths(connection, ids)), self._metric) for ids, scores in found]
 
 

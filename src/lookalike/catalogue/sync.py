@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from lookalike import threads as processors
-from lookalike.catalogue import changes, view
+from lookalike.catalogue import changes, indexes, view
 from lookalike.catalogue.changes import Changes, Known
 from lookalike.catalogue.reading import Fresh, Reader, decode
 from lookalike.embed.pipeline import Chunk, Progress, embed_files
@@ -110,6 +110,7 @@ def sync(
         result = run.result()
         catalogue.database.settle()
         view.refresh(catalogue.database, catalogue.stored)
+        indexes.refresh(catalogue.database, catalogue.stored, catalogue.metric)
     return result
 
 

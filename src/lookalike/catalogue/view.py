@@ -209,17 +209,21 @@ def stale(database: Database, encoder: StoredEncoder) -> bool:
     """Whether the vectors have drifted so far from their file (or have none, and are many) that writing one pays."""
     generation = generations.current(database, encoder, KIND)
     with database.reading() as connection:
-        live = connection.execute(f"SELECT count(*) FROM {encoder.table}").fetchone()[0]
+        live, fresh = counts(connection, encoder, -1 if generation is None else generation.stamp.revision)
         if generation is None:
-            return bool(live > STALE_ROWS)
+            return live > STALE_ROWS
         if generation.stamp == cards.stamp(connection, encoder):
             return False
-        fresh = connection.execute(
-            f"SELECT count(*) FROM {encoder.table} WHERE revision > ?", (generation.stamp.revision,)
-        ).fetchone()[0]
     size = generation.details["items"]
     gone = max(size + fresh - live, 0)  # at least this many rows of the file were deleted or replaced
     return bool(fresh + gone > max(STALE_ROWS, STALE_SHARE * size))
+
+
+def counts(connection: sqlite3.Connection, encoder: StoredEncoder, since: int) -> tuple[int, int]:
+    """Return the number of live vectors, and of those written after a revision."""
+    live = connection.execute(f"SELECT count(*) FROM {encoder.table}").fetchone()[0]
+    fresh = connection.execute(f"SELECT count(*) FROM {encoder.table} WHERE revision > ?", (since,)).fetchone()[0]
+    return live, fresh
 
 
 def remake(database: Database, encoder: StoredEncoder) -> generations.Generation:
