@@ -4,7 +4,8 @@
     python benchmarks/recall.py --full     # 60,502 x 60,502 x 128
 
 CPU time is that of one thread (`time.process_time`), memory the growth of the peak resident set over what stood
-before the call (vectors and imports). Peers need pytorch-metric-learning and faiss; without them their rows say so.
+before the call (vectors and imports). Peers (pytorch-metric-learning with faiss, open-metric-learning, torchmetrics,
+ranx) are measured where they are installed; else their rows say so.
 """
 
 from __future__ import annotations
@@ -132,6 +133,60 @@ def peer(n: int, k: str | None, metric: str) -> tuple[Callable[[], object], Call
     return lambda: calculator.get_accuracy(*tensors), lambda scores: scores[metric]
 
 
+def open_metric_learning(n: int) -> tuple[Callable[[], object], Callable[[object], float]]:
+    import torch
+    from oml.functional.knn import batched_knn
+    from oml.metrics.embeddings import calc_retrieval_metrics_rr
+    from oml.retrieval.retrieval_results import RetrievalResults
+
+    torch.set_num_threads(1)
+    vectors, labels = (torch.from_numpy(array) for array in clustered(n, DIM))
+    everyone = torch.arange(n)
+
+    def work() -> dict[str, dict[int, object]]:
+        found = batched_knn(vectors, ids_query=everyone, ids_gallery=everyone, top_n=10, labels_gt=labels)
+        return calc_retrieval_metrics_rr(RetrievalResults(*found), cmc_top_k=(1, 5, 10))
+
+    return work, lambda scores: float(scores["cmc"][1])
+
+
+def torchmetrics(n: int) -> tuple[Callable[[], object], Callable[[object], float]]:
+    import torch
+    from torchmetrics.retrieval import RetrievalMAP
+
+    torch.set_num_threads(1)
+    vectors, labels = (torch.from_numpy(array) for array in clustered(n, DIM))
+
+    def work() -> float:
+        metric = RetrievalMAP(empty_target_action="skip")
+        others = ~torch.eye(n, dtype=torch.bool)
+        scores = (vectors @ vectors.T)[others] + 1  # scores below zero would be dropped
+        metric.update(scores, (labels[:, None] == labels)[others], indexes=torch.arange(n).repeat_interleave(n - 1))
+        return float(metric.compute())
+
+    return work, lambda score: score
+
+
+def ranx(n: int) -> tuple[Callable[[], object], Callable[[object], float]]:
+    import numba
+    import ranx as peer_ranx
+
+    numba.set_num_threads(1)
+    vectors, labels = clustered(n, DIM)
+    names = [str(item) for item in range(n)]
+
+    def work() -> float:
+        qrels, run = {}, {}
+        for query, row in enumerate(vectors @ vectors.T):
+            relevant = {names[item]: 1 for item in np.flatnonzero(labels == labels[query]) if item != query}
+            if relevant:
+                qrels[names[query]] = relevant
+                run[names[query]] = {names[item]: score for item, score in enumerate(row.tolist()) if item != query}
+        return peer_ranx.evaluate(peer_ranx.Qrels(qrels), peer_ranx.Run(run), "map")
+
+    return work, lambda score: float(score)
+
+
 JOBS: Mapping[str, Callable[[int], tuple[Callable[[], object], Callable[[object], float]]]] = {
     "recall@1,5,10 / lookalike": ours_recall,
     "recall@1,5,10 / pytorch-metric-learning": lambda n: peer(n, "max_bin_count", "precision_at_1"),
@@ -140,6 +195,11 @@ JOBS: Mapping[str, Callable[[int], tuple[Callable[[], object], Callable[[object]
     "every metric, 10,000 / pytorch-metric-learning": lambda n: peer(
         10_000 if n == FULL else 2_000, None, "mean_average_precision"
     ),
+    "recall@1,5,10, 10,000 / lookalike": lambda n: ours_recall(10_000 if n == FULL else 2_000),
+    "recall@1,5,10, 10,000 / open-metric-learning": lambda n: open_metric_learning(10_000 if n == FULL else 2_000),
+    "every metric, 2,000 / lookalike": lambda n: ours_every(2_000 if n == FULL else 500),
+    "mAP alone, 2,000 / torchmetrics": lambda n: torchmetrics(2_000 if n == FULL else 500),
+    "mAP alone, 2,000 / ranx": lambda n: ranx(2_000 if n == FULL else 500),
     "Market-1501 protocol / lookalike": ours_market,
 }
 
@@ -148,9 +208,8 @@ def measure(name: str, n: int) -> Row:
     """Run one job in this process."""
     job, who = name.split(" / ")
     try:
-        if who == "lookalike":
-            warm, _ = JOBS[name](600)  # compiled kernels are read from their cache, or compiled, before the clock
-            warm()
+        warm, _ = JOBS[name](600)  # kernels are compiled, or read from their cache, before the clock starts
+        warm()
         work, value = JOBS[name](n)
     except ImportError as error:
         return Row(job, who, None, None, None, f"not installed: {error.name}")
