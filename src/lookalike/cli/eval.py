@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lookalike.cli import options, output
 from lookalike.cli.main import CHECK_FAILED, SOME_FILES_FAILED
 from lookalike.cli.settings import catalogue_argument
+
+if TYPE_CHECKING:
+    from lookalike.evaluate.staged import Stages
 
 EXISTING = click.Path(path_type=Path)
 
@@ -38,6 +41,9 @@ EXISTING = click.Path(path_type=Path)
 @click.option("--query-labels", type=EXISTING)
 @click.option("--gallery", type=EXISTING, help="Ready gallery vectors (.npy), with --gallery-labels.")
 @click.option("--gallery-labels", type=EXISTING)
+@click.option("--rerank", metavar="NAME[:K=V,…]", help="Re-rank each pool: k-reciprocal:k1=20,k2=6,lambda_value=0.3.")
+@click.option("--expand", metavar="alpha[:K=V,…]", help="Expand each query first: alpha:n=10,alpha=3.")
+@click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--ks", type=options.CutOffs(), default="1,5,10", show_default=True, help="Cut-offs of recall@K.")
 @click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
 @click.option("--self-match", is_flag=True, help="Let each query find itself; the report says: not a measurement.")
@@ -76,6 +82,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
         split=inputs.split,
         seed=settings["seed"],
         self_match=settings["self_match"],
+        stages=_stages(settings),
         card=inputs.card,
         failures=inputs.failures,
         timings=inputs.timings,
@@ -88,6 +95,17 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     else:
         output.data(report.to_text())
     ctx.exit(_exit_code(report.metrics, settings, bool(inputs.failures)))
+
+
+def _stages(settings: Mapping[str, Any]) -> Stages:
+    from lookalike.evaluate.staged import Stages
+    from lookalike.rank.stages import expand_stage, rerank_stage
+
+    return Stages(
+        expand=expand_stage(settings["expand"]) if settings["expand"] else None,
+        rerank=rerank_stage(settings["rerank"]) if settings["rerank"] else None,
+        pool=settings["pool"],
+    )
 
 
 def _exit_code(metrics: Mapping[str, float], settings: Mapping[str, Any], some_failed: bool) -> int:

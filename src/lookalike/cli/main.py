@@ -24,6 +24,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "index": ("lookalike.cli.index", "Make a catalogue from a folder of pictures."),
     "sync": ("lookalike.cli.sync", "Bring a catalogue up to date with its folder."),
     "search": ("lookalike.cli.search", "Find the pictures of a catalogue most like a query."),
+    "compare": ("lookalike.cli.compare", "Compare two saved runs query by query."),
+    "leaderboard": ("lookalike.cli.leaderboard", "Order saved runs, protocol by protocol."),
     "models": ("lookalike.cli.models", "List the encoders and what each is good for."),
     "formats": ("lookalike.cli.formats", "List the picture formats this installation reads."),
     "doctor": ("lookalike.cli.doctor", "Say what is installed, what is missing and what that costs."),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--minus", multiple=True, metavar="[W*]QUERY", help="Take this picture or text from every query.")
 @click.option("-k", type=click.IntRange(min=1), default=10, show_default=True, help="How many answers a query.")
 @click.option("--where", metavar="FILTER", help="Only items that pass: \"category = 'shoe' and price < 50\".")
-@click.option("--rerank", metavar="NAME", help="Put the pool in a better order: k-reciprocal, …")
+@click.option("--rerank", metavar="NAME[:K=V,…]", help="Re-order the pool: k-reciprocal:k1=20,k2=6.")
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--encoder", help="Which of the catalogue's encoders. [default: its first]")
 @click.option("--seed", type=int, default=0, show_default=True, help="Chooses the sample lift is measured on.")
@@ -97,9 +97,9 @@ def _terms(texts: Sequence[str], sign: float) -> list[Term]:
 def _stage(settings: Mapping[str, Any]) -> Any:
     if settings["rerank"] is None:
         return None
-    from lookalike.rank.rerankers import stage
+    from lookalike.rank.stages import rerank_stage
 
-    return stage(settings["rerank"])
+    return rerank_stage(settings["rerank"])
 
 
 def _write(names: Sequence[str], found: Sequence[Ranked], catalogue: Catalogue, output_format: str) -> None:

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lookalike.embed.encoder import Card
+from lookalike.evaluate.paired import Compared
 from lookalike.evaluate.protocol import RECALL_DEFINITION, Protocol
 from lookalike.images.load import Failure
 
-BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "diagnosis", "warnings")
+BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "stages", "diagnosis", "warnings")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,9 +45,15 @@ class Report:
     failed: tuple[Failure, ...] = ()
     leaks: Mapping[str, Any] | None = None
     query_names: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """(q,) the group each query is resampled with, where one was declared."""
     per_query: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict, repr=False)
     versions: Mapping[str, str] = field(default_factory=dict)
     run: str | None = None
+    plain: Report | None = None
+    """The same run without its stages (query expansion, re-ranking); None where it had none."""
+    paired: Mapping[str, Compared] = field(default_factory=dict)
+    """What the stages changed, query by query: metric to difference, interval and p."""
 
     @property
     def recall(self) -> dict[int, float]:
@@ -55,6 +62,10 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract: plain values, None where a number does not exist."""
+        staged = {}
+        if self.plain is not None:
+            paired = {name: dataclasses.asdict(row) for name, row in self.paired.items()}
+            staged = {"plain": self.plain.to_dict(), "paired": paired}
         return {
             "num_queries": self.num_queries,
             "num_evaluated": self.num_evaluated,
@@ -73,6 +84,7 @@ class Report:
             "failed": [failure._asdict() for failure in self.failed],
             "versions": dict(self.versions),
             "run": self.run,
+            **staged,
         }
 
     def to_text(self, *, blocks: Sequence[str] = BLOCKS) -> str:
@@ -89,6 +101,7 @@ class Report:
                 f"{name}: {value:.4f}" for name, value in self.metrics.items() if not name.startswith("recall@")
             ],
             "intervals": self._interval_lines(),
+            "stages": self._stage_lines(),
             "diagnosis": self.diagnosis or ("Nothing stands out.",),
             "warnings": self.warnings,
         }
@@ -123,6 +136,25 @@ class Report:
             f"digest: {protocol.digest}",
             f"versions: {', '.join(f'{name} {version}' for name, version in self.versions.items())}",
         ]
+
+    def _stage_lines(self) -> Sequence[str]:
+        """Say what the stages changed, losses like gains."""
+        lines = (
+            [f"{self.index['stages']}; without it, with it, difference, 95 % interval, won, lost"]
+            if self.paired
+            else []
+        )
+        for name, row in self.paired.items():
+            low, high = row.interval
+            verdict = "" if row.decided else ", undecided"
+            change = f"{row.a:.4f}, {row.b:.4f}, {row.difference:+.4f}, {low:+.4f} to {high:+.4f}"
+            lines.append(f"{name}: {change}, {row.won}, {row.lost}{verdict}")
+        if self.paired:
+            spent = {name: value for name, value in self.timings.items() if name.endswith("_ms")}
+            lines.append(
+                "milliseconds a query: " + ", ".join(f"{name[:-3]} {value:.2f}" for name, value in spent.items())
+            )
+        return lines
 
     def _interval_lines(self) -> Sequence[str]:
         lines = [f"{name}: {low:.4f} to {high:.4f}" for name, (low, high) in self.intervals.items()]

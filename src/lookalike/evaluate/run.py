@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import dataclasses
 import os
-import platform
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from lookalike.arrays import Ids, label_key, same_length
+from lookalike.arrays import Ids, same_length
 from lookalike.embed.encoder import Card
 from lookalike.embed.pipeline import embed_all
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as find_encoder
 from lookalike.embed.sources import Item, name_of
 from lookalike.errors import InputError
-from lookalike.evaluate import metrics
-from lookalike.evaluate.confidence import intervals
-from lookalike.evaluate.diagnose import diagnose
-from lookalike.evaluate.protocol import Protocol, SelfRule, items_digest
-from lookalike.evaluate.ranks import Ranks, rank_blocks
-from lookalike.evaluate.relevance import CameraRule, SameLabel, Truth, build_truth
+from lookalike.evaluate.answer import answer
+from lookalike.evaluate.paired import compare_values
+from lookalike.evaluate.question import ask
+from lookalike.evaluate.ranks import rank_blocks
 from lookalike.evaluate.report import Report
 from lookalike.evaluate.sides import Side
+from lookalike.evaluate.staged import Stages, staged_ranks
 from lookalike.images.load import Failure
-from lookalike.index.neighbours import Metric, check_metric
-
-VERSIONED = ("lookalike", "numpy", "onnxruntime", "pillow")
-OTHER_METRICS = ("map@r", "r-precision", "map", "mrr", "minp")
+from lookalike.index.neighbours import Metric
 
 
 def measure(
@@ -46,6 +41,7 @@ def measure(
     split: str = "queries against gallery",
     seed: int = 0,
     self_match: bool = False,
+    stages: Stages | None = None,
     card: Card | None = None,
     failures: Sequence[Failure] = (),
     timings: Mapping[str, float] | None = None,
@@ -56,7 +52,8 @@ def measure(
     Relevant means: the same value in column `relevance`. An item whose id is also the query's is the query itself and
     is removed from its gallery, unless `self_match` asks for the check that every picture finds itself, which the
     report then calls no measurement. `camera` names the column of the same-camera rule of re-identification, `cluster`
-    the column by which the bootstrap resamples whole groups of queries.
+    the column by which the bootstrap resamples whole groups of queries. With `stages` (query expansion, a re-ranker)
+    the report is of the run with them, and its `plain` is the same report without, compared query by query.
 
     Raises:
         InputError: a column that is not there, a cut-off below 1, fewer than two labels, no query or no gallery.
@@ -67,51 +64,23 @@ def measure(
     >>> measure(side, side).recall
     {1: 1.0, 5: 1.0, 10: 1.0}
     """
+    question = ask(
+        queries, gallery, relevance=relevance, camera=camera, cluster=cluster, metric=metric, ks=ks, split=split,
+        seed=seed, self_match=self_match,
+    )  # fmt: skip
+    sides = (question.queries, question.gallery)
+    spent = dict(timings or {})
     started = time.perf_counter()
-    check_metric(metric)
-    cuts = _cut_offs(ks)
-    truth = _truth(queries, gallery, relevance, camera, self_match)
-    names = _metric_names(cuts)
-    ties: list[int] = []
-    blocks = rank_blocks(
-        queries.vectors, gallery.vectors, truth, metric=metric, gallery_ids=gallery.ids, threads=threads
-    )
-    per_query = metrics.measure(_counting_ties(blocks, ties), names)
-    means = {name: metrics.mean(values) for name, values in per_query.items()}
-    groups = None if cluster is None else queries.column(cluster)
-    num_evaluated = int(truth.evaluated.sum())
-    protocol = Protocol(
-        relevance=f"same value in column {relevance!r}"
-        + (f", without the query's own camera (column {camera!r})" if camera else ""),
-        metric=metric,
-        self_rule=_self_rule(queries, gallery, self_match),
-        ks=cuts,
-        split=split,
-        seed=seed,
-        items=_items(queries, gallery, [column for column in (relevance, camera) if column]),
-    )
-    findings = diagnose(
-        means, num_queries=len(queries), num_evaluated=num_evaluated, excluded=truth.excluded, measured=not self_match
-    )
-    return Report(
-        num_queries=len(queries),
-        num_evaluated=num_evaluated,
-        excluded=truth.excluded,
-        num_gallery=len(gallery),
-        embedding_dim=queries.vectors.shape[1],
-        metrics=means,
-        intervals=intervals(per_query, groups=groups, seed=seed) if num_evaluated else {},
-        protocol=protocol,
-        encoder=card,
-        index={"kind": "exact", "overlap": 1.0},
-        timings={**(timings or {}), "measure_s": time.perf_counter() - started},
-        diagnosis=tuple(findings),
-        warnings=tuple(_warnings(truth, sum(ties), failures, num_evaluated, self_match)),
-        failed=tuple(failures),
-        query_names=queries.names,
-        per_query=per_query,
-        versions=_versions(),
-    )
+    blocks = rank_blocks(sides[0].vectors, sides[1].vectors, question.truth, metric=metric, threads=threads)
+    plain = answer(question, blocks, card=card, failures=failures)
+    plain = dataclasses.replace(plain, timings={**spent, "measure_s": time.perf_counter() - started})
+    if not stages:
+        return plain
+    staged = staged_ranks(*sides, question.truth, stages, metric=metric, threads=threads)
+    timings = {**spent, **staged.milliseconds}
+    after = answer(question, [staged.ranks], card=card, failures=failures, timings=timings, stages=str(stages))
+    paired = compare_values(plain.per_query, after.per_query, groups=question.groups, seed=seed)
+    return dataclasses.replace(after, plain=plain, paired=paired)
 
 
 def evaluate(
@@ -219,79 +188,3 @@ def _place(path: Any) -> str:
 
 def _equal(left: Any, right: Any) -> bool:
     return isinstance(left, np.ndarray) and isinstance(right, np.ndarray) and np.array_equal(left, right)
-
-
-def _cut_offs(ks: Sequence[int]) -> tuple[int, ...]:
-    cuts = tuple(sorted({int(k) for k in ks}))
-    if not cuts or cuts[0] < 1:
-        raise InputError(f"ks={tuple(ks)}: at least one cut-off, each of at least 1, is needed.")
-    return cuts
-
-
-def _truth(queries: Side, gallery: Side, relevance: str, camera: str | None, self_match: bool) -> Truth:
-    if not len(queries) or not len(gallery):
-        raise InputError(f"There are {len(queries)} queries and {len(gallery)} gallery items; both are needed.")
-    asked, held = queries.column(relevance), gallery.column(relevance)
-    labels = {label_key(label) for label in (*asked, *held)} - {None}
-    if len(labels) < 2:
-        only = f"one value, {labels.pop()!r}" if labels else "no value"
-        raise InputError(
-            f"Column {relevance!r} holds {only}: every answer would be right.", hint="Two labels at least are needed."
-        )
-    return build_truth(
-        SameLabel(asked, held, name=relevance),
-        num_queries=len(queries),
-        num_gallery=len(gallery),
-        query_ids=None if self_match else queries.ids,
-        gallery_ids=None if self_match else gallery.ids,
-        camera=CameraRule(queries.column(camera), gallery.column(camera)) if camera else None,
-    )
-
-
-def _metric_names(cuts: Sequence[int]) -> list[str]:
-    deep = max(cuts)
-    by_depth = (f"precision@{deep}", f"coverage@{deep}", f"ndcg@{deep}", f"map@{deep}/all", f"map@{deep}/min")
-    return [*(f"recall@{k}" for k in cuts), *OTHER_METRICS, *by_depth]
-
-
-def _counting_ties(blocks: Iterable[Ranks], ties: list[int]) -> Iterator[Ranks]:
-    """Hand blocks on and note how many of their queries depend on a tie; ranks themselves are not kept."""
-    for ranks in blocks:
-        ties.append(int(ranks.tied.sum()))
-        yield ranks
-
-
-def _self_rule(queries: Side, gallery: Side, self_match: bool) -> SelfRule:
-    if not np.isin(queries.ids, gallery.ids).any():
-        return "queries are not in the gallery"
-    return "kept: not a measurement" if self_match else "removed by id"
-
-
-def _items(queries: Side, gallery: Side, columns: Sequence[str]) -> str:
-    """Digest names and labels of both sides, in id order, so that the order of the input changes nothing."""
-    parts: list[list[Any]] = []
-    for side in (queries, gallery):
-        order = np.argsort(np.array(side.names, dtype=object), kind="stable").tolist()
-        parts.append([side.names[row] for row in order])
-        parts.extend([side.column(name)[row] for row in order] for name in columns)
-    return items_digest(*parts)
-
-
-def _warnings(
-    truth: Truth, num_tied: int, failures: Sequence[Failure], num_evaluated: int, self_match: bool
-) -> Iterator[str]:
-    if self_match:
-        yield "Self-matches were kept: this is not a measurement."
-    if not num_evaluated:
-        yield "No query could be evaluated, so there is no number."
-    if failures:
-        yield f"{len(failures)} pictures could not be read and are in neither queries nor gallery."
-    if num_tied:
-        yield f"{num_tied} queries depend on a tie of scores, settled by id; equal vectors are often copies."
-    for rule, count in truth.removed_by.items():
-        if rule != "self" and count:
-            yield f"The {rule} rule removed {count} pairs of query and gallery item."
-
-
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in VERSIONED}

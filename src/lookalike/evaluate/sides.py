@@ -63,7 +63,9 @@ class Side:
 
     def having(self, ids: Iterable[int]) -> Side:
         """Return the items with these ids, in the order they stand here; ids that are not here are passed over."""
-        rows = np.flatnonzero(np.isin(self.ids, np.fromiter(ids, dtype=np.int64))).tolist()
+        return self._rows(np.flatnonzero(np.isin(self.ids, np.fromiter(ids, dtype=np.int64))).tolist())
+
+    def _rows(self, rows: list[int]) -> Side:
         return replace(
             self,
             vectors=self.vectors[rows],
@@ -72,6 +74,12 @@ class Side:
             names=tuple(self.names[row] for row in rows),
             paths=tuple(self.paths[row] for row in rows) if self.paths else (),
         )
+
+    def by_id(self) -> Side:
+        """Return the items in ascending id order, itself where they are."""
+        if (np.diff(self.ids) > 0).all():
+            return self
+        return self._rows(np.argsort(self.ids).tolist())
 
     def renumbered(self, first: int) -> Side:
         """Return the same items with ids from `first` on, for sides that have no item in common."""
