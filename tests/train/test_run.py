@@ -267,3 +267,15 @@ def test_a_queue_smaller_than_a_batch_or_for_a_loss_without_one_is_refused():
         settings(loss=make_loss("contrastive"), memory=5)
     with pytest.raises(InputError, match="queue"):
         settings(loss=make_loss("arcface"), memory=100)
+
+
+def test_guessed_labels_are_judged_by_true_ones_or_the_number_is_called_a_guess():
+    made = material()
+    guessed = [f"guess {i // 3}" for i in range(84)]  # each identity split in two
+    judged = train(dataclasses.replace(made, labels=guessed, truth=made.labels, guessed=True), settings(epochs=1))
+    asked = {made.labels[row] for row in judged.plan.test.query}
+    assert judged.measured["identities"] == len(asked) == 4
+    assert not asked & {made.labels[row] for row in judged.plan.train}
+    assert not judged.plan.notes
+    alone = train(dataclasses.replace(made, labels=guessed, guessed=True), settings(epochs=1))
+    assert "not a measurement" in alone.plan.notes[0]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.metadata
 import json
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lookalike.embed.crop import CentreCrop
 from lookalike.embed.encoder import Card
 from lookalike.embed.run import FORMAT, HEAD, NETWORK, RUN, LinearHead
 from lookalike.train.head import Head
@@ -51,7 +53,7 @@ def export(trained: Trained, folder: Path) -> None:
         weights = _digest(folder / NETWORK)
     elif base is not None and base.name == "builtin:effnet-lite0":
         compose(head, folder / NETWORK)
-    described["card"] = _card(folder, _base(trained), weights, head.dim, described["kind"]).to_dict()
+    described["card"] = _card(folder, _base(trained), weights, described).to_dict()
     (folder / CARD).write_text(model_card(described), encoding="utf-8")
     (folder / RUN).write_text(json.dumps(described, indent=2, sort_keys=True), encoding="utf-8")
 
@@ -153,16 +155,20 @@ def _base(trained: Trained) -> Card:
     return Card(name=trained.material.encoder or "ready vectors", weights="unknown", dim=dim, pooling="none")
 
 
-def _card(folder: Path, base: Card, weights: str, dim: int, kind: str) -> Card:
-    return Card(
+def _card(folder: Path, base: Card, weights: str, described: dict[str, Any]) -> Card:
+    """Return the card of the run; a whole network has a crop of its own."""
+    own: dict[str, Any] = {"weights": f"{base.weights}+{weights}"}
+    if described["kind"] == "network":
+        crop = CentreCrop(**described["crop"])
+        own = {"weights": weights, "image_size": crop.size, "preprocessing": f"upright RGB, {crop}"}
+    return dataclasses.replace(
+        base,
         name=f"run:{folder.name}",
-        weights=f"{base.weights}+{weights}" if kind == "head" else weights,
-        dim=dim,
+        dim=described["settings"]["head"]["dim"],
         pooling="head",
-        image_size=base.image_size,
-        preprocessing=base.preprocessing,
         normalised=True,
-        licence=base.licence,
+        supports_text=False,
+        **own,
     )
 
 

@@ -41,12 +41,18 @@ class Material:
     card: Card | None = None
     pictures: Sequence[Path] | None = None
     """(n,) files, for fine-tuning the whole network."""
+    truth: Column | None = None
+    """(n,) true labels where `labels` are guessed: the test is held out and judged by these."""
+    guessed: bool = False
+    """`labels` are guessed (`pseudo`); without `truth` the test then measures agreement with a guess, and says so."""
     test: Split | None = None
     train: Sequence[int] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vectors", unit(as_vectors(self.vectors)))
-        same_length(vectors=self.vectors, labels=self.labels, names=self.names, pictures=self.pictures)
+        same_length(
+            vectors=self.vectors, labels=self.labels, names=self.names, pictures=self.pictures, truth=self.truth
+        )
 
     @property
     def texts(self) -> list[str | None]:
@@ -54,10 +60,15 @@ class Material:
         return [label_key(label) for label in self.labels]
 
     @property
+    def judged(self) -> list[str | None]:
+        """(n,) labels the test is judged by, as text."""
+        return self.texts if self.truth is None else [label_key(label) for label in self.truth]
+
+    @property
     def digest(self) -> str:
         """16 hex digits over vectors, labels and names."""
         digest = hashlib.blake2b(self.vectors.tobytes(), digest_size=8).hexdigest()
-        return items_digest([digest], self.texts, self.names or range(len(self.vectors)))
+        return items_digest([digest], self.texts, self.judged, self.names or range(len(self.vectors)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -85,8 +96,10 @@ def plan(material: Material, settings: Settings) -> Plan:
     labels, notes = material.texts, []
     test = material.test
     if test is None and settings.holdout:
-        test = _held(names, labels, settings.holdout, settings.seed)
+        test = _held(names, material.judged, settings.holdout, settings.seed)
         notes += [] if test else ["too few identities to hold any out: this run has no held-out number"]
+    if material.guessed and material.truth is None and test is not None:
+        notes.append("the labels are guessed and so is the test: agreement with the guess, not a measurement")
     rows = _trainable(material, test)
     validation = None
     if settings.validation:

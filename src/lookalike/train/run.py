@@ -19,6 +19,7 @@ from torch import nn
 from lookalike import threads
 from lookalike.arrays import Ids, Vectors
 from lookalike.errors import InputError
+from lookalike.evaluate.splits import Split
 from lookalike.train import checkpoint, trouble
 from lookalike.train.head import Head
 from lookalike.train.judge import Judge, Measured, compare
@@ -77,10 +78,8 @@ class _Run:
         with random_state(settings.seed, self.processes.device):  # proxies start at random
             self._build()
         names = [str(name) for name in material.names or range(len(material.vectors))]
-        self.validation, self.test = (
-            None if split is None else Judge(split, material.texts, names, seed=settings.seed)
-            for split in (self.plan.validation, self.plan.test)
-        )
+        self.validation = _judge(self.plan.validation, material.texts, names, settings.seed)
+        self.test = _judge(self.plan.test, material.judged, names, settings.seed)
         self.frozen = self._frozen(self.validation)
 
     def _build(self) -> None:
@@ -252,6 +251,10 @@ def _parts(
     model = head.to(processes.device)
     source = CachedVectors(torch.from_numpy(material.vectors).to(processes.device), planned.train)
     return model, source, [{"params": list(model.parameters()), "lr": settings.learning_rate}]
+
+
+def _judge(split: Split | None, labels: list[str | None], names: list[str], seed: int) -> Judge | None:
+    return None if split is None else Judge(split, labels, names, seed=seed)
 
 
 def _key(measured: Measured | None) -> tuple[float, float]:
