@@ -53,7 +53,12 @@ def draw(path: Path, seed: int, size: int = 6) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
+def make_grid() -> type[Grid]:
+    return Grid
+
+
+@pytest.fixture(scope="session")
 def picture() -> Callable[..., Path]:
     return draw
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -181,6 +183,42 @@ def test_an_encoder_that_changed_under_its_name_is_refused_when_it_loads(tmp_pat
         pytest.raises(EncoderMismatchError, match="weigh"),
     ):
         shop.search(np.zeros((8, 8, 3), np.uint8))
+
+
+def test_paths_may_be_given_absolute_or_with_a_dot(tmp_path, photos, grid):
+    with Catalogue.create(tmp_path / "shop.la", root=photos, encoder=grid) as shop:
+        shop.sync()
+        spellings = ["cup/c.png", "./cup/c.png", str(photos / "cup/c.png")]
+        assert len(set(shop.ids_of(spellings).tolist())) == 1
+        shop.set_columns({"label": ["a", "b"]}, paths=[str(photos / "cup/c.png"), "./e.png"])
+        assert shop.paths(shop.ids(where="label is not null")) == ["cup/c.png", "e.png"]
+        assert shop.delete(paths=[str(photos / "e.png")]) == 1
+
+
+def test_threads_may_search_while_one_writes(raw):
+    raw.upsert([f"i{i}" for i in range(50)], np.random.default_rng(0).normal(size=(50, 4)))
+    stop = threading.Event()
+    counts, errors = set(), []
+
+    def search():
+        while not stop.is_set():
+            try:
+                [hits] = raw.search(np.ones(4), k=500)
+                counts.add((len(hits), len(set(hits.paths))))
+            except Exception as error:
+                errors.append(error)
+                return
+
+    threads = [threading.Thread(target=search) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for step in range(30):
+        raw.upsert([f"j{step}", f"k{step}"], np.ones((2, 4)) * (step + 1))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert all(found == different and (found - 50) % 2 == 0 for found, different in counts)
 
 
 operations = st.lists(

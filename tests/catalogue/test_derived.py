@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -147,6 +148,41 @@ def test_a_backup_taken_between_writes_is_one_commit_and_a_catalogue_of_its_own(
     assert len(shop) == 302
     with pytest.raises(CatalogueError, match="does not overwrite"):
         shop.backup(copy)
+
+
+KILLED = """
+import os, sys, time
+from pathlib import Path
+from lookalike.catalogue.aside import whole
+with whole(Path(sys.argv[1])) as out:
+    out.write_text("half")
+    sys.stdout.write("writing\\n"); sys.stdout.flush()
+    time.sleep(60)
+"""
+
+
+def test_what_a_killed_copy_leaves_is_cleared_by_the_next_and_a_running_one_is_not(shop, tmp_path):
+    target = tmp_path / "copy [1].la"
+    others = [
+        subprocess.Popen([sys.executable, "-c", KILLED, str(target)], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for other in others:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "writing\n"
+    others[0].kill()
+    others[0].wait()
+    shop.backup(target)
+    assert len(list(tmp_path.glob(".copy*"))) == 1
+    others[1].kill()
+    others[1].wait()
+    shop.backup(tmp_path / "other.la")
+    assert len(list(tmp_path.glob(".copy*"))) == 1
+    shutil.rmtree(target)
+    shop.backup(target)
+    assert list(tmp_path.glob(".copy*")) == []
+    for other in others:
+        other.stdout.close()
 
 
 def test_many_small_changes_leave_files_and_rows_bounded(shop):

@@ -96,6 +96,7 @@ def test_a_damaged_or_deleted_index_costs_speed_and_no_answer(shop, caplog):
     file.write_bytes(b"damaged")
     with Catalogue.open(shop.folder, threads=1) as again:
         assert overlap(again) == 1
+        assert [problem.check for problem in again.verify(sample=0).problems] == ["indexes"]
     assert "Searching exactly" in caplog.text
     shutil.rmtree(folder)
     with Catalogue.open(shop.folder, threads=1) as again:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookalike.catalogue import database, schema
+from lookalike.catalogue.aside import whole
 from lookalike.errors import CatalogueError
 
 if TYPE_CHECKING:
@@ -28,15 +27,12 @@ def backup(catalogue: Catalogue, destination: str | os.PathLike[str]) -> Path:
     target = Path(destination)
     if target.exists():
         raise CatalogueError(f"{str(target)!r} exists; a backup does not overwrite.", hint="Choose another name.")
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        aside.mkdir(parents=True)
-        _copy(catalogue, aside / database.NAME)
-        aside.rename(target)
+        with whole(target) as out:
+            out.mkdir()
+            _copy(catalogue, out / database.NAME)
     except OSError as error:
         raise CatalogueError(f"The backup {str(target)!r} cannot be written: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return target
 
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-import numpy.typing as npt
-
-from lookalike.arrays import Ids, Vectors, as_vectors
-from lookalike.catalogue import cards, columns, database, generations, indexes, items, schema, view, where
+from lookalike.arrays import Ids
+from lookalike.catalogue import cards, columns, database, generations, indexes, items, making, view, where
 from lookalike.catalogue.backup import backup
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.editing import Editing
 from lookalike.catalogue.items import Item
 from lookalike.catalogue.searching import Searching
-from lookalike.catalogue.stored_path import shown, stored
+from lookalike.catalogue.stored_path import shown
 from lookalike.catalogue.sync import SyncResult, sync
 from lookalike.catalogue.verify import Verification, verify
 from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.pipeline import Progress
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
-from lookalike.errors import CatalogueError, EncoderMismatchError, InputError, NotFoundError
+from lookalike.errors import CatalogueError, EncoderMismatchError, InputError
 from lookalike.images.load import Failure
 from lookalike.index.kinds import Settings, settings_for
 from lookalike.index.neighbours import Metric, check_metric
@@ -88,13 +83,13 @@ class Catalogue(Searching, Editing):
         card = encoder if isinstance(encoder, Card) else maker.card if maker is not None else None
         if card is None:
             raise InputError("A catalogue needs an encoder or a card.")
-        top = _existing(root) if root is not None else ""
+        top = making.existing(root) if root is not None else ""
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise CatalogueError(
                 f"{str(folder)!r} exists and is not empty.",
                 hint="Open it, or sync it: lookalike sync; or choose another name.",
             )
-        _make(folder, top, card, kept, checked)
+        making.make(folder, top, card, kept, checked)
         return cls.open(folder, encoder=maker if maker is not None else card, threads=threads)
 
     @classmethod
@@ -289,7 +284,10 @@ class Catalogue(Searching, Editing):
         with self.database.reading() as connection:
             wanted = self.ids() if ids is None else ids
             found = items.by_id(connection, wanted)
-        return [found[int(number)] for number in self._known(wanted, found)]
+        for number in wanted:
+            if int(number) not in found:
+                raise InputError(f"The store holds no item {int(number)}.")
+        return [found[int(number)] for number in wanted]
 
     def failures(self) -> list[Failure]:
         """Files of the last sync that have no vector, and why."""
@@ -313,55 +311,3 @@ class Catalogue(Searching, Editing):
         """Hold the writer's lock over several changes."""
         with self.database.writing(purpose, wait=wait):
             yield
-
-    def vectors_of(self, values: npt.ArrayLike) -> Vectors:
-        """Check (n, d) vectors against this catalogue's dimension."""
-        return as_vectors(values, dim=self.dim)
-
-    @staticmethod
-    def _known(ids: Ids | Sequence[int], found: dict[int, Any]) -> Ids | Sequence[int]:
-        for number in ids:
-            if int(number) not in found:
-                raise InputError(f"The store holds no item {int(number)}.")
-        return ids
-
-
-def _existing(root: str | os.PathLike[str]) -> str:
-    path = os.path.abspath(os.fspath(root))  # noqa: PTH100 - resolve() would follow links
-    if not Path(path).exists():
-        raise NotFoundError(f"There is no folder {os.fspath(root)!r}.")
-    return path
-
-
-def _make(folder: Path, root: str, card: Card, dtype: cards.Dtype, metric: Metric) -> None:
-    """Write the first state beside the name and move it there whole: a killed `create` leaves no half catalogue."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    aside = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}")
-    try:
-        aside.mkdir()
-        connection = schema.create(aside / database.NAME)
-        try:
-            with schema.translated(folder / database.NAME), schema.transaction(connection):
-                settings = {"metric": metric, "revision": 0}
-                connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
-                name = Path(root).name or "root"
-                connection.execute("INSERT INTO roots VALUES (?, ?, ?)", (items.ROOT, _text(name), stored_root(root)))
-                cards.add(connection, card, dtype, 0)
-        finally:
-            connection.close()
-        if folder.exists():
-            folder.rmdir()  # empty, as was checked
-        aside.rename(folder)
-    except OSError as error:
-        raise CatalogueError(f"The catalogue {str(folder)!r} cannot be made: {error.strerror}.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _text(name: str) -> str:
-    return name.encode(errors="backslashreplace").decode()
-
-
-def stored_root(root: str) -> str | bytes:
-    """Return a root as the database keeps it; empty where there is none."""
-    return stored(root) if root else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,15 @@ from lookalike.catalogue import cards, columns, items, view
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.items import File
+from lookalike.catalogue.searching import located
 from lookalike.catalogue.where import Type, Value
 from lookalike.embed.encoder import Card
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
 from lookalike.errors import InputError, NotFoundError
+
+_MANY = 1_000
+"""After so many rows at once it is asked whether the vector file should be written; smaller changes wait for a sync."""
 
 
 class Editing:
@@ -26,6 +31,11 @@ class Editing:
 
     database: Database
     stored: StoredEncoder
+
+    @property
+    def root(self) -> Path | None:
+        """The folder the paths start from."""
+        raise NotImplementedError
 
     def upsert(
         self,
@@ -49,7 +59,7 @@ class Editing:
         items.check(self.stored, checked)
         with self.database.writing("upsert"):
             ids = self._upsert(paths, checked, columns or {})
-            if len(ids) >= view.STALE_ROWS:
+            if len(ids) >= _MANY:
                 view.refresh(self.database, self.stored)
         return np.array(ids, dtype=np.int64)
 
@@ -76,7 +86,7 @@ class Editing:
             raise InputError("Say which items to delete, by ids or by paths.")
         with self.database.writing("delete"), self.database.commit() as connection:
             named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
-            known = _located(connection, named, by_id=ids is not None)
+            known = _located(connection, named, self.root, by_id=ids is not None)
             doomed = [_present(known, key) for key in named]
             items.delete(connection, doomed, self.database.revision())
         return len(set(doomed))
@@ -105,7 +115,7 @@ class Editing:
         named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
         same_length(items=named, **dict(values))
         with self.database.writing("set columns"), self.database.commit() as connection:
-            known = _located(connection, named, by_id=ids is not None)
+            known = _located(connection, named, self.root, by_id=ids is not None)
             rows = [row for row, key in enumerate(named) if not missing_ok or key in known]
             targets = [_present(known, named[row]) for row in rows]
             kept = {name: [column[row] for row in rows] for name, column in values.items()}
@@ -177,11 +187,11 @@ def _typed(name: str, values: Sequence[Any], stated: Type | None, known: Type | 
     return columns.typed(name, values, stated or known)
 
 
-def _located(connection: Any, named: list[Any], *, by_id: bool) -> dict[Any, int]:
+def _located(connection: Any, named: list[Any], root: Path | None, *, by_id: bool) -> dict[Any, int]:
     """Return the ids of those items that exist, by the name the caller used."""
     if by_id:
         return {number: number for number in items.by_id(connection, named)}
-    return dict(items.ids_of(connection, named))
+    return dict(located(connection, named, root))
 
 
 def _each_once(paths: Sequence[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookalike.arrays import Ids, Scores, Vectors
-from lookalike.errors import CatalogueError, InputError, MissingExtraError, UnknownNameError
+from lookalike.catalogue.aside import whole
+from lookalike.errors import CatalogueError, InputError, LookalikeError, MissingExtraError, UnknownNameError
 from lookalike.index.neighbours import Metric, higher_is_better
 
 if TYPE_CHECKING:
@@ -75,16 +75,14 @@ def export(
         raise CatalogueError(f"{str(target)!r} exists; an export does not overwrite.", hint="Choose another name.")
     chosen = options or ExportOptions()
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with catalogue.database.reading():  # one state, however long the writing takes
-            return FORMATS[format](_Source(catalogue, chosen), target)
-    except BaseException as error:
-        if target.is_dir():
-            shutil.rmtree(target, ignore_errors=True)
-        target.unlink(missing_ok=True)
-        if isinstance(error, OSError) and not isinstance(error, LookupError):
-            raise CatalogueError(f"The export {str(target)!r} cannot be written: {error.strerror}.") from error
-        raise
+        # One state, however long the writing takes, and a whole export or none.
+        with catalogue.database.reading(), whole(target) as out:
+            written = FORMATS[format](_Source(catalogue, chosen), out)
+    except OSError as error:
+        if isinstance(error, LookalikeError):
+            raise
+        raise CatalogueError(f"The export {str(target)!r} cannot be written: {error.strerror}.") from error
+    return [target / path.relative_to(out) if path != out else target for path in written]
 
 
 class _Source:

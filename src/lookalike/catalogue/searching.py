@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,11 @@ class Searching:
     _index: indexes.Open | None
     _metric: Metric
     threads: int | None
+
+    @property
+    def root(self) -> Path | None:
+        """The folder the paths start from."""
+        raise NotImplementedError
 
     @property
     def encoder(self) -> Encoder:
@@ -92,21 +98,11 @@ class Searching:
             InputError: a path the catalogue does not hold.
         """
         with self.database.reading() as connection:
-            found = items.ids_of(connection, [*paths, *filter(None, map(self._below_root, paths))])
-        out = np.empty(len(paths), dtype=np.int64)
-        for row, path in enumerate(paths):
-            number = found.get(path, found.get(self._below_root(path) or path))
-            if number is None:
+            found = located(connection, paths, self.root)
+        for path in paths:
+            if path not in found:
                 raise InputError(f"The store holds no item at {path!r}.")
-            out[row] = number
-        return out
-
-    def _below_root(self, path: str) -> str | None:
-        if not os.path.isabs(path):  # noqa: PTH117 - kept as text: it may not be UTF-8
-            return None
-        root = os.fspath(self.root or "")  # type: ignore[attr-defined]
-        inside = root and path.startswith(root.rstrip("/") + "/")
-        return path[len(root.rstrip("/")) + 1 :] if inside else None
+        return np.array([found[path] for path in paths], dtype=np.int64)
 
     def neighbours(self, queries: Vectors, k: int, *, where: str | None = None, exact: bool = False) -> Neighbours:
         """Rank the live items for each of (q, d) queries, best first, equal scores in id order.
@@ -156,6 +152,20 @@ class Searching:
         with self.database.reading() as connection:
             found = self.neighbours(vectors, k, where=where, exact=exact)
             return [Hits(ids, scores, tuple(_paths(connection, ids)), self._metric) for ids, scores in found]
+
+
+def located(connection: sqlite3.Connection, paths: Sequence[str], root: Path | None) -> dict[str, int]:
+    """Return the ids of those paths that exist, by the name given: relative to the root, or absolute and below it."""
+    inside = {path: _relative(path, root) for path in paths}
+    found = items.ids_of(connection, list(dict.fromkeys(inside.values())))
+    return {path: found[name] for path, name in inside.items() if name in found}
+
+
+def _relative(path: str, root: Path | None) -> str:
+    if root is not None and os.path.isabs(path):  # noqa: PTH117 - kept as text: it may not be UTF-8
+        start = os.fspath(root).rstrip("/") + "/"
+        return path[len(start) :] if path.startswith(start) else path
+    return path[2:] if path.startswith("./") else path
 
 
 def _paths(connection: sqlite3.Connection, ids: Ids) -> list[str]:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lookalike.arrays import Ids
-from lookalike.catalogue import cards, generations, items, view
+from lookalike.catalogue import cards, generations, indexes, items, view
 from lookalike.catalogue.items import Item
 from lookalike.catalogue.reading import content_of
 from lookalike.embed.pipeline import embed_all
+from lookalike.errors import CatalogueError, NotFoundError
+from lookalike.index import saved
 
 if TYPE_CHECKING:
     import sqlite3
@@ -141,11 +143,28 @@ def _derived(catalogue: Catalogue, connection: sqlite3.Connection, checked: dict
                     return
 
 
+def _indexes(catalogue: Catalogue, connection: sqlite3.Connection, checked: dict[str, int]) -> Iterator[str]:
+    checked["indexes"] = 0
+    for encoder in cards.listed(connection):
+        made = generations.current(catalogue.database, encoder, indexes.KIND)
+        if made is None:
+            continue
+        checked["indexes"] += 1
+        try:
+            rows = len(saved.load(made.folder / indexes.KIND).indexed_ids)
+        except (CatalogueError, NotFoundError) as error:
+            yield f"{encoder.card.name}: {error.message}"
+            continue
+        if rows != made.details["items"]:
+            yield f"{encoder.card.name}: the index holds {rows} rows and was made of {made.details['items']}"
+
+
 CHECKS: Mapping[str, Callable[[Catalogue, Any, dict[str, int]], Iterator[str]]] = {
     "integrity": _integrity,
     "vectors": _vectors,
     "stamps": _stamps,
     "derived": _derived,
+    "indexes": _indexes,
 }
 
 

@@ -27,10 +27,10 @@ KIND = "vectors"
 _ROWS = 4_096
 _log = logging.getLogger("lookalike")
 
-# The file is written again once this share of it (and at least this many rows) is out of date: 200 syncs of one file
-# each cost 200 rows of reading, not 200 files.
-STALE_SHARE = 0.1
-STALE_ROWS = 1_000
+# The file is written again once this share of it (and at least this many rows) is out of date: a changed row costs
+# fifty rows of writing in the long run, and a search never looks through more than these beside the file.
+STALE_SHARE = 0.02
+STALE_ROWS = 64
 
 
 @dataclass(frozen=True)
