@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,20 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from lookalike.arrays import Ids, Mask, Vectors, as_ids, as_vectors, unit
-from lookalike.errors import InputError, InputTypeError, ShapeError
+from lookalike.errors import InputError
 from lookalike.index.fresh import Changes
 from lookalike.index.kinds import Settings, resolve, settings_for
 from lookalike.index.library import single_thread
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.index.overlap import Overlap, overlap
-from lookalike.index.queries import Queries
+from lookalike.index.queries import Queries, as_allowed, as_exclusions, chunks
 from lookalike.index.scan import Gallery
 from lookalike.index.structure import Effort, Structure, build_structure, effort_of
 from lookalike.index.view import Answer, View, joined
 from lookalike.threads import resolve as resolve_threads
 
-CHUNK = 256  # queries searched together at least; fixed, so that answers do not depend on the number of threads
-BLAS_FROM = 128_000  # FAISS multiplies matrices from this many numbers on (distance_compute_blas_threshold)
 TAIL_ROWS, TAIL_SHARE = 1_000, 0.02  # the tail is scanned by every query: 2 % of the rows cost about one probe in fifty
 DEAD_SHARE = 0.2
 """Past these the index asks to be rebuilt: fresh rows beyond 1,000 + 2 %, or a fifth of the rows dead."""
@@ -137,16 +134,17 @@ class AnnIndex:
         if k < 1:
             raise InputError(f"k={k}: ask for at least 1 neighbour.")
         view = self._view(allowed, settings, exact=exact)
-        barred = _exclusions(exclude, len(asked))
+        barred = as_exclusions(exclude, len(asked))
         need = k if barred is None else k + max(map(len, barred), default=0)
-        if len(asked) == 1:  # FAISS starts no thread for one query
-            return joined([view.answer(asked, k, need, barred)], self.metric)
+        if len(asked) == 1:
+            with single_thread():
+                return joined([view.answer(asked, k, need, barred)], self.metric)
 
         def answer(part: slice) -> Answer:
             with single_thread():
                 return view.answer(asked.at(part), k, need, None if barred is None else barred[part])
 
-        parts = _chunks(len(asked), self.dim)
+        parts = chunks(len(asked), self.dim)
         workers = min(resolve_threads(threads), len(parts))
         if workers <= 1:
             return joined([answer(part) for part in parts], self.metric)
@@ -200,10 +198,10 @@ class AnnIndex:
             raise InputError(f"id {unknown[0]} is not in the index ({unknown.size} of {len(asked)} ids are not).")
         return out
 
-    def rebuilt(self, *, threads: int | None = None) -> AnnIndex:
+    def rebuilt(self) -> AnnIndex:
         """Return a new index over the live items, with the same settings and seed."""
         ids = self.ids
-        return build(self.vectors_of(ids), ids, kind=self.asked, metric=self.metric, seed=self.seed, threads=threads)
+        return build(self.vectors_of(ids), ids, kind=self.asked, metric=self.metric, seed=self.seed)
 
     def measured(self, *, k: int = 10, sample: int = 200, settings: Settings | None = None) -> Overlap | None:
         """Return the overlap with exact search over a seeded sample of its own items, each without itself.
@@ -245,7 +243,7 @@ class AnnIndex:
         wanted = None if changes.dead is None else ~changes.dead
         tail, tail_ids = changes.gallery(self.metric), changes.ids
         if allowed is not None:
-            asked = _allowed(allowed)
+            asked = as_allowed(allowed)
             mask = np.zeros(len(self._ids), dtype=np.bool_)
             mask[self._rows_of(asked)] = True
             wanted = mask if wanted is None else mask & wanted
@@ -276,14 +274,15 @@ def build(
     metric: str = "cosine",
     seed: int = 0,
     sample: int = 200,
-    threads: int | None = None,
+    like: AnnIndex | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> AnnIndex:
     """Build an index over (n, d) vectors; row i has `ids[i]`, or i where None.
 
     The vectors are kept as given (a memory map stays a map) for true scores, exact scans and refining; they are copied
     only where ids are not ascending, or where cosine needs rows of length 1 and they are not. Overlap with exact search
-    is measured on `sample` items and kept. The same seed gives the same index at any number of threads.
+    is measured on `sample` items and kept. Building takes one thread, so that the same seed gives the same index on any
+    machine; `like`, an index over the same vectors, lends its cells and saves most of that time.
 
     Raises:
         ShapeError, NonFiniteError, InputTypeError: vectors that cannot be indexed; ids not one a row.
@@ -306,33 +305,14 @@ def build(
     gallery = Gallery.of(checked, chosen, scale=scale)
     structure = None
     if settings.kind != "flat":
-        structure = build_structure(checked, settings, chosen, seed, tick=progress)
+        structure = build_structure(
+            checked, settings, chosen, seed, like=None if like is None else like.structure, tick=progress
+        )
     index = AnnIndex(gallery, known, structure, settings, asked=asked, seed=seed, notices=notices)
     if structure is not None and sample:
         index.overlap = index.measured(sample=sample)
     return index
 
 
-def _chunks(q: int, d: int) -> list[slice]:
-    count = max(1, q // max(CHUNK, -(-BLAS_FROM // d)))
-    edges = [i * q // count for i in range(count + 1)]
-    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
-
-
 def _live_rows(changes: Changes, n: int) -> Mask:
     return np.ones(n, dtype=np.bool_) if changes.dead is None else ~changes.dead
-
-
-def _allowed(values: npt.ArrayLike) -> Ids:
-    asked = np.asarray(values)
-    if asked.size and asked.dtype.kind not in "iu":
-        raise InputTypeError(f"allowed must be ids (whole numbers), not {asked.dtype}.")
-    return np.unique(asked.astype(np.int64))
-
-
-def _exclusions(exclude: Sequence[npt.ArrayLike] | None, q: int) -> list[Ids] | None:
-    if exclude is None:
-        return None
-    if len(exclude) != q:
-        raise ShapeError(f"exclude has {len(exclude)} entries for {q} queries; give one array of ids a query.")
-    return [np.asarray(ids, dtype=np.int64).reshape(-1) for ids in exclude]

@@ -27,7 +27,7 @@ class Flat:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Cells:
+class Cells:
     """`nlist` k-means cells (4·√n where None), `nprobe` of them read per query (2 %, at least 8, where None)."""
 
     nlist: int | None = None
@@ -42,21 +42,21 @@ class _Cells:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ivf(_Cells):
+class Ivf(Cells):
     """Cells of whole vectors."""
 
     kind: ClassVar[str] = "ivf"
 
 
 @dataclass(frozen=True, kw_only=True)
-class IvfSq8(_Cells):
+class IvfSq8(Cells):
     """Cells of vectors at one byte a dimension."""
 
     kind: ClassVar[str] = "ivf-sq8"
 
 
 @dataclass(frozen=True, kw_only=True)
-class IvfPq(_Cells):
+class IvfPq(Cells):
     """Cells of product-quantised residuals: `m` parts of 8 bits (about one part per 8 dimensions where None)."""
 
     kind: ClassVar[str] = "ivf-pq"
@@ -73,7 +73,7 @@ class IvfPq(_Cells):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IvfPqFs(_Cells):
+class IvfPqFs(Cells):
     """Cells of 4-bit product codes scanned in registers, then refined (`m`: one part per 2 dimensions where None)."""
 
     kind: ClassVar[str] = "ivf-pqfs"
@@ -91,7 +91,7 @@ class IvfPqFs(_Cells):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IvfRabitq(_Cells):
+class IvfRabitq(Cells):
     """Cells of one-bit RaBitQ codes scanned in registers, then refined (Gao and Long, SIGMOD 2024)."""
 
     kind: ClassVar[str] = "ivf-rabitq"
@@ -163,6 +163,15 @@ def settings_dict(settings: Settings) -> dict[str, Any]:
     return dataclasses.asdict(settings)
 
 
+def changed(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Return the settings with some values replaced.
+
+    >>> changed(Hnsw(), {"ef_search": 128}).ef_search
+    128
+    """
+    return settings_for(settings.kind, {**settings_dict(settings), **values})
+
+
 def default_nlist(n: int) -> int:
     """Return 4·√n cells, fewer where n would leave less than 39 training points a cell.
 
@@ -208,7 +217,7 @@ def resolve(settings: Settings, n: int, d: int) -> tuple[Settings, tuple[str, ..
             "An index needs at least one vector, and there are 0.",
             hint="Add vectors, then build; flat may start empty.",
         )
-    if not isinstance(settings, _Cells):
+    if not isinstance(settings, Cells):
         return settings, ()
     nlist, notices = _cells(settings, n)
     nprobe = default_nprobe(nlist) if settings.nprobe is None else min(settings.nprobe, nlist)
@@ -220,13 +229,13 @@ def resolve(settings: Settings, n: int, d: int) -> tuple[Settings, tuple[str, ..
 
 def training_points(settings: Settings, n: int) -> int:
     """Return how many vectors are drawn to train resolved settings on n vectors (0 where nothing is trained)."""
-    if isinstance(settings, _Cells):
+    if isinstance(settings, Cells):
         centroids = 1 << settings.bits if isinstance(settings, IvfPq | IvfPqFs) else 1
         return min(n, max(TRAIN_PER_CELL * (settings.nlist or 1), 256 * centroids))
     return min(n, 65_536) if isinstance(settings, HnswSq8) else 0
 
 
-def _cells(settings: _Cells, n: int) -> tuple[int, list[str]]:
+def _cells(settings: Cells, n: int) -> tuple[int, list[str]]:
     if settings.nlist is None:
         return default_nlist(n), []
     most = max(1, n // POINTS_PER_CELL)

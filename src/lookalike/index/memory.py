@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,9 @@ _ROTATION_HEADER = 71
 _REFINE_HEADER = 41
 _LIST_SIZE = 8  # one size a list; block lists carry two
 _SPARSE_LIST = 16  # where at most half of the lists are used, (number, size) pairs are written instead
+
+
+DRAWN_UP_TO = 20_000_000  # beyond it the levels of a graph are expected instead of drawn: seconds against a digit
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ def predict(
 
     `kind` is a name or settings. Exact for what FAISS serialises, graph included: FAISS draws the levels of HNSW from
     a fixed seed, and so does this. Fast-scan kinds pad every list to 32 codes, so they are exact only with the
-    (nlist,) `list_sizes`; without them half a block a list is expected.
+    (nlist,) `list_sizes`; without them half a block a list is expected. The levels of more than 20 million
+    nodes take seconds to draw and are expected too.
 
     Raises:
         InputError: n or d below 1, or settings that are impossible for them.
@@ -138,7 +143,8 @@ def predict(
         components["rotation"] = FLOAT * d * d
         overhead += _ROTATION_HEADER
     exact = list_sizes is not None or not isinstance(settings, IvfPqFs | IvfRabitq)
-    beside = {"id_map": 3 * ID * n, "tombstones": (n + 7) // 8, "vectors_mapped": FLOAT * n * d}
+    exact = exact and not (isinstance(settings, Hnsw) and n > DRAWN_UP_TO)
+    beside = {"id_map": ID * n, "tombstones": (n + 7) // 8, "vectors_mapped": FLOAT * n * d}
     table = precomputed_table(settings, metric)
     if table:
         beside["precomputed_table"] = table
@@ -163,6 +169,7 @@ def precomputed_table(settings: Settings, metric: Metric) -> int:
     return size if size <= TABLE_LIMIT else 0
 
 
+@functools.lru_cache(maxsize=16)
 def hnsw_levels(n: int, m: int) -> Ids:
     """Return how many nodes stand on exactly 1, 2, … levels of an HNSW graph of n nodes, as FAISS will draw them.
 
@@ -173,6 +180,8 @@ def hnsw_levels(n: int, m: int) -> Ids:
     [4712, 276, 10, 2]
     """
     probabilities = _level_odds(m)
+    if n > DRAWN_UP_TO:
+        return np.trim_zeros(np.round(n * np.array(probabilities)).astype(np.int64), "b")
     counts = np.zeros(len(probabilities), dtype=np.int64)
     bits = np.random.MT19937()
     bits._legacy_seeding(12345)  # the only door to mt19937's own seeding

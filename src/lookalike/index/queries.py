@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from lookalike.arrays import Ids, Scores, Vectors, as_vectors, unit
+from lookalike.errors import InputTypeError, ShapeError
 from lookalike.index.neighbours import Metric
+
+CHUNK = 256  # queries searched together at least; fixed, so that answers do not depend on the number of threads
+BLAS_FROM = 128_000  # FAISS multiplies matrices from this many numbers on (distance_compute_blas_threshold)
 
 
 @dataclass(frozen=True)
@@ -55,3 +61,27 @@ class Queries:
 
 def _checked(values: npt.ArrayLike, dim: int) -> Vectors:
     return as_vectors(values, name="queries", dim=dim)
+
+
+def chunks(q: int, d: int) -> list[slice]:
+    """Cut q queries into even parts of at least CHUNK and BLAS_FROM / d."""
+    count = max(1, q // max(CHUNK, -(-BLAS_FROM // d)))
+    edges = [i * q // count for i in range(count + 1)]
+    return [slice(start, stop) for start, stop in itertools.pairwise(edges)]
+
+
+def as_allowed(values: npt.ArrayLike) -> Ids:
+    """Check the ids a filter lets through; ascending, each once."""
+    asked = np.asarray(values)
+    if asked.size and asked.dtype.kind not in "iu":
+        raise InputTypeError(f"allowed must be ids (whole numbers), not {asked.dtype}.")
+    return np.unique(asked.astype(np.int64))
+
+
+def as_exclusions(exclude: Sequence[npt.ArrayLike] | None, q: int) -> list[Ids] | None:
+    """Check one array of ids a query."""
+    if exclude is None:
+        return None
+    if len(exclude) != q:
+        raise ShapeError(f"exclude has {len(exclude)} entries for {q} queries; give one array of ids a query.")
+    return [np.asarray(ids, dtype=np.int64).reshape(-1) for ids in exclude]
