@@ -238,8 +238,9 @@ class AnnIndex:
     def _view(self, allowed: npt.ArrayLike | None, settings: Settings | None, *, exact: bool) -> View:
         changes = self._changes
         plain = allowed is None and settings is None and not exact
-        if plain and self._plain is not None and self._plain[0] is changes:
-            return self._plain[1]
+        known = self._plain
+        if plain and known is not None and known[0] is changes:
+            return known[1]
         wanted = None if changes.dead is None else ~changes.dead
         tail, tail_ids = changes.gallery(self.metric), changes.ids
         if allowed is not None:
