@@ -275,6 +275,22 @@ def test_two_encoders_lie_side_by_side_and_an_update_empties_the_other(tmp_path,
         assert counts(shop.sync()) == {"added": 1, "unchanged": 4}
 
 
+def test_a_move_seen_first_by_another_encoder_keeps_id_columns_and_both_vectors(tmp_path, photos, grid, other_grid):
+    with Catalogue.create(tmp_path / "shop.la", root=photos, encoder=grid) as shop:
+        shop.sync()
+        shop.set_columns({"label": ["mug"]}, paths=["mug/a.png"])
+        [before] = shop.ids_of(["mug/a.png"])
+        shop.add_encoder(other_grid)
+    (photos / "mug/a.png").rename(photos / "z.png")
+    with Catalogue.open(tmp_path / "shop.la", encoder=other_grid) as shop:
+        assert counts(shop.sync()) == {"added": 5}
+        assert shop.ids_of(["z.png"]).tolist() == [before]
+        assert shop.column("label", np.array([before])) == ["mug"]
+    with Catalogue.open(tmp_path / "shop.la", encoder=grid) as shop:
+        assert len(shop) == 5
+        assert counts(shop.sync()) == {"unchanged": 5}
+
+
 def test_ready_vectors_without_a_folder_cannot_be_synced(tmp_path, grid):
     with Catalogue.create(tmp_path / "shop.la", encoder=grid) as shop, pytest.raises(InputError, match="no folder"):
         shop.sync()

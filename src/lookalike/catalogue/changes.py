@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -164,14 +164,15 @@ class Known:
             if time_changed:
                 pending.touched.append(Touched(item.id, fresh.file.size, fresh.mtime_ns))
             return "unchanged"
+        lost = self.lost(fresh) if item is None else None
+        if lost is not None:
+            pending.renamed.append(Renamed(lost.id, fresh.file.path, fresh.mtime_ns))
+            self.files[fresh.file.path] = replace(self.files.pop(lost.path), path=fresh.file.path)
+            if lost.id in self.live:
+                return "moved"
         twins = [twin for twin in self.content.get(fresh.content, ()) if twin.id in self.live]
         if not twins:
             return None
-        lost = next((twin for twin in twins if twin.path not in self.scanned and twin.path in self.files), None)
-        if item is None and fresh.file.path not in self.ready and lost is not None:
-            pending.renamed.append(Renamed(lost.id, fresh.file.path, fresh.mtime_ns))
-            del self.files[lost.path]
-            return "moved"
         source = twins[0]
         vector = self.view.rows(np.array([source.id], dtype=np.int64))[0]
         file = File(
@@ -184,6 +185,17 @@ class Known:
         )
         pending.stored.append(Stored(fresh.file.path, file, vector, self.replaces(fresh)))
         return self.kind(fresh)
+
+    def lost(self, fresh: Fresh) -> Item | None:
+        """Return the item of these bytes whose own file is gone: its file has moved here."""
+        if fresh.file.path in self.ready:
+            return None
+        rivals = [
+            twin
+            for twin in self.content.get(fresh.content, ())
+            if twin.path not in self.scanned and self.files.get(twin.path) is twin
+        ]
+        return min(rivals, key=lambda twin: twin.id not in self.live, default=None)
 
     def kind(self, fresh: Fresh) -> Kind:
         """Whether a file that gets a vector is added or updated."""

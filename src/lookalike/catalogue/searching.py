@@ -119,10 +119,10 @@ class Searching:
         with self.database.reading() as connection:
             present = self._load(connection)
             allowed = None if where is None else self._passing(connection, present, where)
-            self._index = (
-                None if exact else indexes.opened(self.database, connection, self.stored, present, self._index)
-            )
-            index = present.flat if self._index is None else self._index.index
+            index = present.flat
+            if not exact:
+                self._index = indexes.opened(self.database, connection, self.stored, present, self._index)
+                index = present.flat if self._index is None else self._index.index
             return index.search(checked, k, allowed=allowed, threads=self.threads)
 
     def _checked(self, queries: Vectors, k: int) -> Vectors:
