@@ -48,8 +48,10 @@ def read_table(
     )
 
 
-def read_label_columns(path: str | os.PathLike[str], n: int) -> dict[str, Column]:
+def read_label_columns(path: str | os.PathLike[str], n: int | None) -> dict[str, Column]:
     r"""Read the labels of n ready vectors: a table with a header and one row a vector, in their order.
+
+    Where n is None any number of rows is right.
 
     In a table of a single column a blank line is a vector without a label.
 
@@ -67,9 +69,9 @@ def read_label_columns(path: str | os.PathLike[str], n: int) -> dict[str, Column
     table = Path(path)
     columns, places = _read_columns(table, keep_blank=True)
     length = len(places)
-    while length > n and all(values[length - 1] is None for values in columns.values()):
+    while n is not None and length > n and all(values[length - 1] is None for values in columns.values()):
         length -= 1  # blank lines at the end of the file
-    if length != n:
+    if n is not None and length != n:
         raise ShapeError(
             f"{table} has {length} rows for {n} vectors.", hint="It needs a header and then one row a vector, in order."
         )

@@ -56,17 +56,21 @@ def photograph(parts: Sequence[Mesh], random: np.random.Generator, conditions: C
         bounce=(sky[0] * 0.5 * exposure, sky[1] * 0.46 * exposure, sky[2] * 0.42 * exposure),
     )
     place = any_place(random, studio=conditions.studio)
-    empty, floor = view(place, camera, size)
+    background, floor = view(place, camera, size)
     towards = light.towards[1]
-    background = empty * (np.array(light.key, np.float32) * np.float32(towards) + np.array(light.sky, np.float32))
+    background = background * (_colour(light.key) * np.float32(towards) + _colour(light.sky))
     blur = float(random.uniform(0.0, 1.6)) if not place.soft else 0.0
     background = _blurred(background, blur)
-    background = background * (1 - _shade_of(parts, camera, light, size) * floor)[..., None]
-    colour, covered = draw(parts, camera, light, size)
-    picture: Array = background * (1 - covered[..., None]) + colour
+    background = background * (1 - _shade_of(parts, camera, light, size) * floor)
+    picture = _over(background, *draw(parts, camera, light, size))
     if random.random() < conditions.occluded:
-        picture = _in_the_way(picture, random, np.array(light.key, np.float32) * np.float32(0.7) + np.float32(sky[0]))
+        picture = _in_the_way(picture, random, _colour(light.key) * np.float32(0.7) + _colour(light.sky))
     return _developed(picture, random)
+
+
+def _over(background: Array, colour: Array, covered: Array) -> Array:
+    """Lay a picture, its colour already weighted by its cover, over another."""
+    return background * (1 - covered) + colour
 
 
 def _camera(parts: Sequence[Mesh], random: np.random.Generator, conditions: Conditions) -> Camera:
@@ -117,7 +121,7 @@ def _shade_of(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) ->
 
 def _in_the_way(picture: Array, random: np.random.Generator, light: Array) -> Array:
     """Put something between the camera and the object: fingers, a leaf, or the edge of a thing too near to be sharp."""
-    size = picture.shape[0]
+    size = picture.shape[-1]
     mask, tone = Image.new("L", (size * 2, size * 2)), Image.new("L", (size * 2, size * 2), 128)
     side = 90.0 * int(random.integers(4)) + float(random.uniform(-22, 22))
     kind = ("hand", "leaf", "edge")[int(random.integers(3))]
@@ -130,11 +134,11 @@ def _in_the_way(picture: Array, random: np.random.Generator, light: Array) -> Ar
             .crop(window)
             .filter(ImageFilter.GaussianBlur(blur * size / 256)),
             dtype=np.float32,
-        )[..., None]
+        )
         for each in (mask, tone)
     )
     colours = {"hand": SKIN, "leaf": LEAVES, "edge": THINGS}[kind]
-    colour = linear(colours[int(random.integers(len(colours)))]) * light * (shade / 128)
+    colour = linear(colours[int(random.integers(len(colours)))])[:, None, None] * light * (shade / 128)
     return picture * (1 - cover / 255) + colour * (cover / 255)
 
 
@@ -196,13 +200,13 @@ OCCLUDERS = {"hand": _hand, "leaf": _twig, "edge": _edge}
 
 def _developed(picture: Array, random: np.random.Generator) -> Image.Image:
     """Darken the corners, blur a little, and add the grain of a sensor."""
-    size = picture.shape[0]
+    size = picture.shape[-1]
     place = np.linspace(-1, 1, size, dtype=np.float32)
     corner = 1 - float(random.uniform(0.04, 0.22)) * (place[:, None] ** 2 + place[None, :] ** 2) / 2
-    picture = _blurred(picture * corner[..., None], float(random.uniform(0.0, 0.55)))
-    grain = random.standard_normal((size, size, 3), dtype=np.float32)
+    picture = _blurred(picture * corner.astype(np.float32), float(random.uniform(0.0, 0.55)))
+    grain = random.standard_normal((3, size, size), dtype=np.float32)
     noise = float(random.uniform(0.002, 0.014))
-    return Image.fromarray(rounded(picture + grain * noise * np.sqrt(np.clip(picture, 0.01, 1))))
+    return Image.fromarray(rounded(picture + grain * np.float32(noise) * np.sqrt(np.clip(picture, 0.01, 1))))
 
 
 def _blurred(picture: Array, radius: float) -> Array:
@@ -210,6 +214,12 @@ def _blurred(picture: Array, radius: float) -> Array:
     if radius < 0.05:
         return picture
     root = np.sqrt(np.clip(picture, 0, 1.5) / 1.5)
-    image = Image.fromarray((root * 255 + 0.5).astype(np.uint8))
-    soft = image.filter(ImageFilter.GaussianBlur(radius * picture.shape[0] / 256))
-    return (np.asarray(soft, dtype=np.float32) / 255) ** 2 * 1.5
+    levels = np.moveaxis((root * 255 + 0.5).astype(np.uint8), 0, -1)
+    image = Image.fromarray(np.ascontiguousarray(levels))
+    soft = np.asarray(image.filter(ImageFilter.GaussianBlur(radius * picture.shape[-1] / 256)))
+    return (np.moveaxis(soft, -1, 0).astype(np.float32) / 255) ** 2 * np.float32(1.5)
+
+
+def _colour(values: tuple[float, float, float]) -> Array:
+    """(3, 1, 1) float32, to multiply a picture."""
+    return np.array(values, dtype=np.float32)[:, None, None]

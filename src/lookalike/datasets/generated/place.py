@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lookalike.datasets.generated.render import Camera
-from lookalike.datasets.generated.surface import Colour, chance, linear
+from lookalike.datasets.generated.surface import Colour, chance, chance_at, linear
 
 Array: TypeAlias = npt.NDArray[np.floating[Any]]
 Material: TypeAlias = Callable[[Array, Array, Array, Array], Array]
-"""(x, y, one colour (3,), another (3,)) → (n, 3) linear"""
+"""(x, y, one colour (3,), another (3,)) → (3, h, w) linear"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,36 +34,38 @@ class Place:
 
 
 def view(place: Place, camera: Camera, size: int) -> tuple[Array, Array]:
-    """Return the empty place (size, size, 3), linear, and where a shadow may fall (size, size)."""
+    """Return the empty place (3, size, size), linear, and where a shadow may fall (size, size)."""
     rays = camera.rays(size).astype(np.float32)
     eye = camera.eye.astype(np.float32)
     angle = np.deg2rad(place.turn)
     back = np.array(
         [-np.sin(np.deg2rad(camera.azimuth)), 0, -np.cos(np.deg2rad(camera.azimuth))], np.float32
     )  # always faces us
-    towards_wall = rays @ back
-    reach_wall = np.where(towards_wall > 1e-3, (place.behind - eye @ back) / np.maximum(towards_wall, 1e-3), np.inf)
-    reach_floor = np.where(rays[..., 1] < -1e-3, -eye[1] / np.minimum(rays[..., 1], -1e-3), np.inf)
+    towards_wall = rays[0] * back[0] + rays[2] * back[2]
+    to_wall = np.float32(place.behind) - eye @ back
+    reach_wall = np.where(towards_wall > 1e-3, to_wall / np.maximum(towards_wall, 1e-3), np.inf)
+    reach_floor = np.where(rays[1] < -1e-3, -eye[1] / np.minimum(rays[1], -1e-3), np.inf)
     on_floor = reach_floor < reach_wall
-    reach = np.minimum(np.minimum(reach_floor, reach_wall), 60.0)[..., None]
-    points = eye + rays * reach
-    x = points[..., 0] * np.cos(angle) + points[..., 2] * np.sin(angle) + place.offset
-    z = points[..., 2] * np.cos(angle) - points[..., 0] * np.sin(angle) + place.offset * 0.7
-    side = points @ np.array([back[2], 0, -back[0]], np.float32) + place.offset
+    reach = np.minimum(np.minimum(reach_floor, reach_wall), 60.0).astype(np.float32)
+    points = eye[:, None, None] + rays * reach
+    cos, sin, offset = (np.float32(each) for each in (np.cos(angle), np.sin(angle), place.offset))
+    x = points[0] * cos + points[2] * sin + offset
+    z = points[2] * cos - points[0] * sin + offset * np.float32(0.7)
     floor = MATERIALS[place.floor](x, z, linear(place.floor_colours[0]), linear(place.floor_colours[1]))
     if place.soft:
-        return floor * _fall_off(points)[..., None], np.ones_like(x)
-    wall = MATERIALS[place.wall](side, points[..., 1], linear(place.wall_colours[0]), linear(place.wall_colours[1]))
-    corner = np.exp(-np.abs(points @ back - place.behind) * 2.5) * 0.35  # light gets lost where floor meets wall
-    wall = wall * (0.78 + 0.1 * np.tanh(points[..., 1:2] - 1)) * (1 - 0.4 * np.exp(-np.abs(points[..., 1:2]) * 3))
-    floor = floor * (1 - corner)[..., None]
-    return np.where(on_floor[..., None], floor, wall), on_floor.astype(np.float32)
+        return floor * _fall_off(points), np.ones_like(x)
+    side = points[0] * back[2] - points[2] * back[0] + offset
+    wall = MATERIALS[place.wall](side, points[1], linear(place.wall_colours[0]), linear(place.wall_colours[1]))
+    distance = np.abs(points[0] * back[0] + points[2] * back[2] - np.float32(place.behind))
+    wall = wall * ((0.78 + 0.1 * np.tanh(points[1] - 1)) * (1 - 0.4 * np.exp(-np.abs(points[1]) * 3)))
+    floor = floor * (1 - np.exp(-distance * 2.5) * 0.35)  # light gets lost where floor meets wall
+    return np.where(on_floor, floor, wall), on_floor.astype(np.float32)
 
 
 def _fall_off(points: Array) -> Array:
     """Darken a sweep with distance, as under one soft light."""
-    far = np.sqrt(points[..., 0] ** 2 + points[..., 2] ** 2)
-    return 0.72 + 0.28 * np.exp(-((far / 4) ** 2))
+    far = points[0] ** 2 + points[2] ** 2
+    return np.asarray(0.72 + 0.28 * np.exp(-far / 16))
 
 
 def _noise(x: Array, y: Array) -> Array:
@@ -71,14 +73,14 @@ def _noise(x: Array, y: Array) -> Array:
     left, low = np.floor(x), np.floor(y)
     across, up = x - left, y - low
     across, up = across * across * (3 - 2 * across), up * up * (3 - 2 * up)
-    bottom = chance(left, low) * (1 - across) + chance(left + 1, low) * across
-    top = chance(left, low + 1) * (1 - across) + chance(left + 1, low + 1) * across
-    return np.asarray(bottom * (1 - up) + top * up)
+    i, j = left.astype(np.int32), low.astype(np.int32)
+    bottom, top = (chance_at(i, row) + (chance_at(i + 1, row) - chance_at(i, row)) * across for row in (j, j + 1))
+    return np.asarray(bottom + (top - bottom) * up)
 
 
 def _mix(weight: Array, one: Array, other: Array) -> Array:
-    weight = np.clip(weight, 0, 1)[..., None]
-    return one * (1 - weight) + other * weight
+    weight = np.clip(weight, 0, 1).astype(np.float32)
+    return np.asarray(one[:, None, None] + (other - one)[:, None, None] * weight)
 
 
 def _paper(x: Array, y: Array, one: Array, other: Array) -> Array:
@@ -90,7 +92,7 @@ def _boards(x: Array, y: Array, one: Array, other: Array) -> Array:
     tone = chance(board, board * 0)
     grain = _noise(x * 26 + tone * 50, y * 1.6 + tone * 90) * 0.55 + _noise(x * 70, y * 4) * 0.2
     gap = np.abs(x / 0.42 - board - 0.5) > 0.482
-    return _mix(grain * 0.7 + tone * 0.4, one, other) * np.where(gap, 0.45, 1.0)[..., None]
+    return _mix(grain * 0.7 + tone * 0.4, one, other) * np.where(gap, np.float32(0.45), np.float32(1.0))
 
 
 def _tiles(x: Array, y: Array, one: Array, other: Array) -> Array:

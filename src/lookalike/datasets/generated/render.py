@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -32,14 +33,14 @@ class Camera:
     """focal length in picture widths"""
     roll: float = 0.0
 
-    @property
+    @cached_property
     def eye(self) -> Array:
         """(3,) where the camera stands."""
         turn, rise = np.deg2rad(self.azimuth), np.deg2rad(self.elevation)
         direction = np.array([np.sin(turn) * np.cos(rise), np.sin(rise), np.cos(turn) * np.cos(rise)])
         return np.array(self.target) + self.distance * direction
 
-    @property
+    @cached_property
     def axes(self) -> Array:
         """(3, 3) rows: right, down, forward."""
         forward = np.array(self.target) - self.eye
@@ -57,10 +58,10 @@ class Camera:
         return seen[..., :2] / depth[..., None] * (self.zoom * size) + size / 2, depth
 
     def rays(self, size: int) -> Array:
-        """(size, size, 3) the direction in which each pixel looks."""
+        """(3, size, size) the direction in which each pixel looks."""
         place = (np.arange(size) + 0.5 - size / 2) / (self.zoom * size)
-        right, down = np.meshgrid(place, place)
-        return np.asarray(np.stack([right, down, np.ones_like(right)], -1) @ self.axes)
+        right, down, forward = self.axes[:, :, None, None]
+        return np.asarray(forward + down * place[:, None] + right * place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class Light:
     sky: tuple[float, float, float]
     bounce: tuple[float, float, float]
 
-    @property
+    @cached_property
     def towards(self) -> Array:
         """(3,) unit."""
         vector = np.array(self.direction)
@@ -81,7 +82,10 @@ class Light:
 
 
 def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tuple[Array, Array]:
-    """Render parts; return linear colour times coverage (size, size, 3) and coverage (size, size)."""
+    """Render parts; return linear colour times coverage (3, size, size) and coverage (size, size).
+
+    Colours come first in every array here: numpy is slow where the last axis has a length of three.
+    """
     large = size * OVERSAMPLE
     points = np.concatenate([part.points for part in parts])
     normals = np.concatenate([part.normals for part in parts])
@@ -99,13 +103,13 @@ def draw(parts: Sequence[Mesh], camera: Camera, light: Light, size: int) -> tupl
     pixels = np.flatnonzero(index)
     values = np.concatenate([points, normals, coordinates], -1).astype(np.float32)
     flat, planes = index.ravel(), _planes(corners.astype(np.float32), values)
-    picture = np.zeros((large * large, 3), dtype=np.float32)
+    picture = np.zeros((3, large * large), dtype=np.float32)
     for start in range(0, len(pixels), CHUNK):
         some = pixels[start : start + CHUNK]
         quad = flat[some] - 1
         place, normal, coordinate = _interpolate(planes, quad, some // large, some % large)
-        picture[some] = _shade(place, normal, coordinate, owner[quad], surfaces, camera, light)
-    return _averaged(picture.reshape(large, large, 3)), _averaged((index > 0).astype(np.float32))
+        picture[:, some] = _shade(place, normal, coordinate, owner[quad], surfaces, camera, light)
+    return _averaged(picture.reshape(3, large, large)), _averaged((index > 0).astype(np.float32))
 
 
 def shadow(parts: Sequence[Mesh], camera: Camera, light: Light, size: int, *, below: float = np.inf) -> Array:
@@ -116,24 +120,26 @@ def shadow(parts: Sequence[Mesh], camera: Camera, light: Light, size: int, *, be
     towards = light.towards
     image = Image.new("L", (size, size))
     pen = ImageDraw.Draw(image)
+    found = []
     for part in parts:
         casting = part.points[..., 1].min(1) < below
         if part.solid:  # the lit side of a closed shape alone throws the whole shadow
             casting &= part.normals.mean(1) @ towards > 0
-        points = part.points[casting]
-        corners, _ = camera.project(points - towards * (points[..., 1:2] / towards[1]), size)
-        for quad in corners.reshape(len(corners), 8).tolist():
-            pen.polygon(quad, fill=255)
+        found.append(part.points[casting])
+    points = np.concatenate(found)
+    corners, _ = camera.project(points - towards * (points[..., 1:2] / towards[1]), size)
+    for quad in corners.reshape(len(corners), 8).tolist():
+        pen.polygon(quad, fill=255)
     return np.asarray(image, dtype=np.float32) / 255
 
 
 def _averaged(large: Array) -> Array:
     """Average each square of OVERSAMPLE × OVERSAMPLE pixels."""
-    total = large[::OVERSAMPLE, ::OVERSAMPLE].copy()
+    total = large[..., ::OVERSAMPLE, ::OVERSAMPLE].copy()
     for down in range(OVERSAMPLE):
         for across in range(OVERSAMPLE):
             if down or across:
-                total += large[down::OVERSAMPLE, across::OVERSAMPLE]
+                total += large[..., down::OVERSAMPLE, across::OVERSAMPLE]
     return total / OVERSAMPLE**2
 
 
@@ -150,7 +156,7 @@ def _index_map(corners: Array, depth: Array, size: int) -> npt.NDArray[np.int32]
 def _planes(corners: Array, values: Array) -> tuple[Array, ...]:
     """Fit each of the v values of a quad by a plane over the picture, by least squares.
 
-    Returns centres (f, 2), means (f, v), slopes (f, 2, v), lowest and highest values (f, v).
+    Returns centres (2, f), means (v, f), slopes down and across (v, f), lowest and highest values (v, f).
     """
     centre, mean = corners.mean(1), values.mean(1)
     offset = corners - centre[:, None]
@@ -159,7 +165,8 @@ def _planes(corners: Array, values: Array) -> tuple[Array, ...]:
     determinant = moment[:, 0, 0] * moment[:, 1, 1] - moment[:, 0, 1] ** 2
     inverse = np.stack([moment[:, 1, 1], -moment[:, 0, 1], -moment[:, 0, 1], moment[:, 0, 0]], 1).reshape(-1, 2, 2)
     slope = np.einsum("fij,fjv->fiv", inverse / determinant[:, None, None], product)
-    return centre, mean, slope, values.min(1), values.max(1)
+    found = (centre, mean, slope[:, 0], slope[:, 1], values.min(1), values.max(1))
+    return tuple(np.ascontiguousarray(each.T) for each in found)
 
 
 def _interpolate(
@@ -168,13 +175,13 @@ def _interpolate(
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
 ) -> tuple[Array, Array, Array]:
-    """Read the planes at pixels: places, normals (n, 3) and surface coordinates (n, 2)."""
-    centre, mean, slope, low, high = planes
-    dx = (columns - centre[quad, 0]).astype(np.float32)[:, None]
-    dy = (rows - centre[quad, 1]).astype(np.float32)[:, None]
-    found = mean[quad] + slope[quad, 0] * dx + slope[quad, 1] * dy
-    found = np.clip(found, low[quad], high[quad])  # a thin quad's plane is wild beyond its corners
-    return found[:, :3], found[:, 3:6], found[:, 6:]
+    """Read the planes at pixels: places, normals (3, n) and surface coordinates (2, n)."""
+    centre, mean, across, down, low, high = planes
+    dx = (columns - centre[0, quad]).astype(np.float32)
+    dy = (rows - centre[1, quad]).astype(np.float32)
+    found = mean[:, quad] + across[:, quad] * dx + down[:, quad] * dy
+    found = np.clip(found, low[:, quad], high[:, quad])  # a thin quad's plane is wild beyond its corners
+    return found[:3], found[3:6], found[6:]
 
 
 def _shade(
@@ -186,39 +193,46 @@ def _shade(
     camera: Camera,
     light: Light,
 ) -> Array:
-    """Linear colour (n, 3): diffuse key and surroundings, a soft highlight, a reflected window, darker at the foot."""
+    """Linear colour (3, n): diffuse key and surroundings, a soft highlight, a reflected window, darker at the foot."""
     base = np.empty_like(place)
     for number, surface in enumerate(surfaces):
         mine = np.flatnonzero(owner == number)
         if mine.size:
-            base[mine] = paint(surface, coordinate[mine, 0], coordinate[mine, 1])
+            base[:, mine] = paint(surface, coordinate[0, mine], coordinate[1, mine])
     shine = np.array([surface.shine for surface in surfaces], dtype=np.float32)[owner]
     glow = np.array([surface.glow for surface in surfaces], dtype=np.float32)[owner]
-    view = camera.eye.astype(np.float32) - place
-    view /= np.sqrt(np.einsum("ni,ni->n", view, view))[:, None]
-    normal = normal / np.sqrt(np.maximum(np.einsum("ni,ni->n", normal, normal), 1e-12))[:, None]
-    facing = np.einsum("ni,ni->n", normal, view)
-    normal = normal * np.where(facing < 0, -1, 1)[:, None].astype(np.float32)
+    key, sky, bounce, towards, eye = (
+        np.array(each, dtype=np.float32)[:, None]
+        for each in (light.key, light.sky, light.bounce, light.towards, camera.eye)
+    )
+    view = eye - place
+    view /= np.sqrt(_dot(view, view))
+    normal = normal / np.sqrt(np.maximum(_dot(normal, normal), 1e-12))
+    facing = _dot(normal, view)
+    normal = np.where(facing < 0, -normal, normal)
     facing = np.abs(facing)
-    towards = light.towards.astype(np.float32)
-    lit = np.clip((normal @ towards + 0.25) / 1.25, 0, 1)  # wrapped, as a large soft box gives
-    up = normal[:, 1] * 0.5 + 0.5
-    foot = 0.55 + 0.45 * np.clip(place[:, 1] / 0.25, 0, 1)
-    key, sky, bounce = (np.array(each, dtype=np.float32) for each in (light.key, light.sky, light.bounce))
-    ambient = (sky * up[:, None] + bounce * (1 - up[:, None])) * foot[:, None]
+    lit = np.clip((_dot(normal, towards) + 0.25) / 1.25, 0, 1)  # wrapped, as a large soft box gives
+    up = normal[1] * 0.5 + 0.5
+    foot = 0.55 + 0.45 * np.clip(place[1] / 0.25, 0, 1)
     half = view + towards
-    half /= np.sqrt(np.einsum("ni,ni->n", half, half))[:, None]
-    gleam = np.clip(np.einsum("ni,ni->n", normal, half), 0, 1) ** (8 + 90 * shine) * shine
-    edge = (1 - facing) ** 4 * (0.1 + 0.5 * shine)
-    mirror = 2 * facing[:, None] * normal - view
-    window = np.clip((mirror[:, 1] - 0.35) * 4, 0, 1) * np.clip((mirror @ towards - 0.1) * 3, 0, 1) * shine * 0.16
-    colour = base * (lit[:, None] * key + ambient)
-    colour += gleam[:, None] * key * 0.5 + (edge * 0.5 + window)[:, None] * sky
-    return np.asarray(colour + glow[:, None] * base)
+    half /= np.sqrt(_dot(half, half))
+    gleam = np.clip(_dot(normal, half), 0, 1) ** (8 + 90 * shine) * shine
+    edge = (1 - facing) ** 2
+    edge = edge * edge * (0.05 + 0.25 * shine)
+    mirror = 2 * facing * normal - view
+    window = np.clip((mirror[1] - 0.35) * 4, 0, 1) * np.clip((_dot(mirror, towards) - 0.1) * 3, 0, 1) * shine * 0.16
+    colour = base * (lit * key + (sky * up + bounce * (1 - up)) * foot + glow)
+    return np.asarray(colour + gleam * 0.5 * key + (edge + window) * sky)
+
+
+def _dot(one: Array, other: Array) -> Array:
+    """(3, n) and (3, n) or (3, 1) to (n,)."""
+    return np.asarray(one[0] * other[0] + one[1] * other[1] + one[2] * other[2])
 
 
 def rounded(values: Array) -> npt.NDArray[np.uint8]:
-    """Linear light to 8-bit sRGB, with a shoulder that keeps highlights from clipping hard."""
+    """(3, h, w) linear light to (h, w, 3) 8-bit sRGB, with a shoulder that keeps highlights from clipping hard."""
     bright = np.clip(values, 0, None).astype(np.float32)
     toned = np.where(bright < 0.75, bright, 0.75 + 0.25 * (1 - np.exp(-(bright - 0.75) / 0.25)))
-    return np.asarray(np.clip(toned ** (1 / 2.2) * 255 + 0.5, 0, 255), dtype=np.uint8)
+    levels = np.clip(toned ** np.float32(1 / 2.2) * 255 + 0.5, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(np.moveaxis(levels, 0, -1))

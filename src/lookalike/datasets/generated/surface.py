@@ -32,18 +32,17 @@ class Surface:
 
 
 def paint(surface: Surface, u: Array, v: Array) -> Array:
-    """Return the linear colour (n, 3) at surface coordinates u and v, each (n,)."""
-    colours = [linear(colour) for colour in surface.colours]
+    """Return the linear colour (3, n) at surface coordinates u and v, each (n,)."""
+    colours = [linear(colour)[:, None] for colour in surface.colours]
     repeats = (1.0, 1.0) if surface.pattern in WHOLE else surface.repeats
-    weight = PATTERNS[surface.pattern](u * repeats[0], v * repeats[1])[:, None]
+    weight = PATTERNS[surface.pattern](u * repeats[0], v * repeats[1])
     result = colours[0] * (1 - weight) + colours[1 % len(colours)] * weight
     if len(colours) > 2:  # the third colour is a trim along both ends
-        trim = ((v < 0.08) | (v > 0.93))[:, None]
-        result = np.where(trim, colours[2], result)
+        result = np.where((v < 0.08) | (v > 0.93), colours[2], result)
     if surface.mark != "none":
         x = (u - surface.mark_box[0]) / surface.mark_box[2]
         y = (v - surface.mark_box[1]) / surface.mark_box[3]
-        result = np.where(MARKS[surface.mark](x, y)[:, None], linear(surface.mark_colour), result)
+        result = np.where(MARKS[surface.mark](x, y), linear(surface.mark_colour)[:, None], result)
     return result
 
 
@@ -59,10 +58,15 @@ def _cell(values: Array) -> Array:
 
 def chance(i: Array, j: Array) -> Array:
     """A value in 0..1 for each whole-numbered cell (i, j), the same on every machine."""
-    return np.asarray(CHANCE[i.astype(np.int32) & 255, j.astype(np.int32) & 255])
+    return chance_at(i.astype(np.int32), j.astype(np.int32))
 
 
-CHANCE = np.random.default_rng(20).random((256, 256), dtype=np.float32)
+def chance_at(i: npt.NDArray[np.int32], j: npt.NDArray[np.int32]) -> Array:
+    """Return the same as `chance`, of whole numbers; repeats every 256 cells."""
+    return np.asarray(CHANCE.take(((i & 255) << 8) | (j & 255)))
+
+
+CHANCE = np.random.default_rng(20).random(256 * 256, dtype=np.float32)
 
 
 def _speckle(u: Array, v: Array) -> Array:
