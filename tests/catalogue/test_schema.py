@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import subprocess
 
@@ -62,6 +63,18 @@ def test_a_newer_version_is_refused_by_number(empty):
     connection.execute("PRAGMA user_version = 99")
     connection.close()
     with pytest.raises(CatalogueError, match=rf"format 99.*up to {schema.VERSION}.*[Uu]pgrade"):
+        Catalogue.open(empty)
+
+
+def test_a_step_that_has_run_on_somebody_s_disk_is_never_edited():
+    """To change the schema, add a step behind these and its digest here."""
+    digests = [hashlib.sha256("\n".join(step).encode()).hexdigest()[:12] for step in schema.MIGRATIONS]
+    assert digests == ["83f4433569f3", "4c01ba27f6cf"]
+
+
+def test_an_sqlite_that_is_too_old_is_named(empty, monkeypatch):
+    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 31, 1))
+    with pytest.raises(CatalogueError, match=r"needs 3\.35"):
         Catalogue.open(empty)
 
 

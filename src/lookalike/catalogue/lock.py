@@ -100,12 +100,16 @@ class WriterLock:
                 hint="Open it with readonly=True, or give this user write access to the folder.",
             ) from error
         try:
-            if not _lock(handle):
-                os.close(handle)
-                return False
-        except BaseException:
+            free = _lock(handle)
+        except OSError as error:
             os.close(handle)
-            raise
+            raise CatalogueError(
+                f"The file system of {str(self.path.parent)!r} cannot lock files: {error.strerror}.",
+                hint="Keep catalogues on a local disk: two writers could damage this one.",
+            ) from error
+        if not free:
+            os.close(handle)
+            return False
         with contextlib.suppress(OSError):  # on a full disk the lock holds all the same, it only has no name
             _write(handle, Owner(os.getpid(), socket.gethostname(), purpose, time.time()))
         self._handle = handle

@@ -16,6 +16,8 @@ PAGE_BYTES = 16_384
 """Three 1280-d float32 vectors fill a page to 94 %; 4,096 would chain overflow pages, 8,192 would waste a third."""
 WAL_LIMIT_BYTES = 64 << 20
 BUSY_MS = 5_000
+OLDEST_SQLITE = (3, 35)
+"""The first with RETURNING and DROP COLUMN (March 2021)."""
 
 # Step i turns version i into version i + 1; a step that has been released is never edited, only followed by another.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -92,6 +94,7 @@ def vector_table(encoder: int) -> tuple[str, ...]:
 
 def create(path: Path) -> sqlite3.Connection:
     """Make a new database file with the present schema and return a connection to it."""
+    _require_sqlite()
     with translated(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -115,6 +118,7 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
         raise NotFoundError(
             f"There is no catalogue at {str(path.parent)!r}.", hint="Make one with: lookalike index NAME.la FOLDER"
         )
+    _require_sqlite()
     with translated(path):
         connection = _readonly(path) if readonly else _writable(path)
         try:
@@ -123,6 +127,14 @@ def connect(path: Path, *, readonly: bool) -> sqlite3.Connection:
             connection.close()
             raise
     return connection
+
+
+def _require_sqlite() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise CatalogueError(
+            f"This Python was built with SQLite {sqlite3.sqlite_version}; a catalogue needs 3.35 or newer.",
+            hint="Use a newer build of Python.",
+        )
 
 
 def _writable(path: Path) -> sqlite3.Connection:
