@@ -36,7 +36,7 @@ def command(folder: Path, seed: int, quiet: bool, progress: bool, threads: int |
         if not quiet:
             output.note(f"[{time.perf_counter() - started:5.1f} s] {text}")
 
-    manifest = _render(folder / f"pictures-{seed}", seed, say)
+    manifest = _render(folder / f"pictures-{seed}", seed, threads, say)
     pictures = read_table(manifest)
     shop = folder / f"demo-{seed}.la"
     with _catalogue(shop, manifest.parent, threads) as catalogue:
@@ -52,7 +52,7 @@ def command(folder: Path, seed: int, quiet: bool, progress: bool, threads: int |
     output.data(NEXT.format(shop=shop, query=query))
 
 
-def _render(pictures: Path, seed: int, say: Callable[[str], None]) -> Path:
+def _render(pictures: Path, seed: int, threads: int | None, say: Callable[[str], None]) -> Path:
     """Return the manifest of the generated pictures, drawn now or by an earlier demo."""
     from lookalike.datasets.generated import generate
 
@@ -61,7 +61,7 @@ def _render(pictures: Path, seed: int, say: Callable[[str], None]) -> Path:
         say(f"the pictures are in {pictures}/")
         return manifest
     say(f"drawing 600 pictures into {pictures}/")
-    return generate(pictures, seed=seed)
+    return generate(pictures, seed=seed, workers=threads)
 
 
 def _catalogue(shop: Path, pictures: Path, threads: int | None) -> Catalogue:

@@ -11,20 +11,23 @@ from typing import Any
 import click
 import numpy as np
 
+from lookalike.arrays import Rgb
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.cli import output
 from lookalike.cli.failures import list_failures
 from lookalike.datasets.folder import read_folder
 from lookalike.datasets.pictures import LabelledPictures
+from lookalike.datasets.protocols import Benchmark, read_protocol
 from lookalike.datasets.table import read_label_columns, read_table
 from lookalike.embed.encoder import Card
 from lookalike.embed.pipeline import embed_all
 from lookalike.embed.ready import load_vectors
 from lookalike.embed.registry import encoder as find_encoder
-from lookalike.errors import InputError, NotFoundError
+from lookalike.embed.sources import Item
+from lookalike.errors import ImageError, InputError, NotFoundError
 from lookalike.evaluate.sides import Side
 from lookalike.evaluate.splits import Split, holdout, leave_one_out
-from lookalike.images.load import Failure
+from lookalike.images.load import Failure, load
 
 DEFAULT_ENCODER = "builtin:effnet-lite0"
 
@@ -37,9 +40,17 @@ class Inputs:
     gallery: Side
     relevance: str
     split: str
+    camera: str | None = None
     card: Card | None = None
     failures: Sequence[Failure] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    benchmark: Benchmark | None = None
+    """The published benchmark these are, where --protocol names one."""
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The cut-offs of the published protocol; empty where there is none."""
+        return self.benchmark.protocol.ks if self.benchmark else ()
 
 
 def read_inputs(settings: Mapping[str, Any]) -> Inputs:
@@ -66,12 +77,15 @@ def read_inputs(settings: Mapping[str, Any]) -> Inputs:
 def _from_vectors(settings: Mapping[str, Any], relevance: str) -> Inputs:
     if settings["vectors"] is not None:
         side = _side(settings, "vectors", "labels", relevance)
-        return Inputs(queries=side, gallery=side, relevance=relevance, split="leave-one-out")
+        return Inputs(queries=side, gallery=side, relevance=relevance, split="leave-one-out", camera=settings["camera"])
     queries = _side(settings, "queries", "query_labels", relevance)
     gallery = _side(settings, "gallery", "gallery_labels", relevance)
     # Separate files hold separate items: ids go on where the queries' end, so that nothing is taken for itself.
     gallery = gallery.renumbered(len(queries))
-    return Inputs(queries=queries, gallery=gallery, relevance=relevance, split="queries against gallery")
+    return Inputs(
+        queries=queries, gallery=gallery, relevance=relevance, split="queries against gallery",
+        camera=settings["camera"],
+    )  # fmt: skip
 
 
 def _side(settings: Mapping[str, Any], vectors: str, labels: str, relevance: str) -> Side:
@@ -109,7 +123,10 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
             split = _split(settings, pictures, relevance)
     queries = everything.having(ids[list(split.query)])
     gallery = queries if split.leave_one_out else everything.having(ids[list(split.gallery)])
-    return Inputs(queries=queries, gallery=gallery, relevance=relevance, split=split.description, card=catalogue.card)
+    return Inputs(
+        queries=queries, gallery=gallery, relevance=relevance, split=split.description, camera=settings["camera"],
+        card=catalogue.card,
+    )  # fmt: skip
 
 
 def _text(value: Any) -> str | None:
@@ -118,16 +135,23 @@ def _text(value: Any) -> str | None:
 
 def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
     encoder = find_encoder(settings["encoder"] or DEFAULT_ENCODER)  # first, so that a misspelt name costs nothing
-    pictures = _read_pictures(settings)
-    for column in filter(None, (relevance, settings["camera"], settings["identity"])):
-        pictures.column(column)
-    split = _split(settings, pictures, relevance)
+    benchmark = _benchmark(settings)
+    camera = settings["camera"]
+    if benchmark is not None:
+        pictures, relevance = benchmark.pictures, benchmark.protocol.column
+        camera = "camera" if benchmark.protocol.relevance == "camera" else None
+        split = Split.of_rows(pictures.names, benchmark.query, benchmark.gallery, f"protocol {benchmark.name}")
+    else:
+        pictures = _read_pictures(settings)
+        for column in filter(None, (relevance, camera, settings["identity"])):
+            pictures.column(column)
+        split = _split(settings, pictures, relevance)
     used = sorted({*split.query, *split.gallery})
     shown = settings["progress"] and not settings["quiet"]
     started = time.perf_counter()
     with output.progress("embedding", shown=shown) as report:
         embedded = embed_all(
-            [pictures.paths[row] for row in used], encoder, threads=settings["threads"], progress=report
+            [_item(pictures, row) for row in used], encoder, threads=settings["threads"], progress=report
         )
     seconds = time.perf_counter() - started
     if not len(embedded.positions):
@@ -143,8 +167,30 @@ def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
     gallery = queries if split.leave_one_out else everything.having(split.gallery)
     return Inputs(
         queries=queries, gallery=gallery, relevance=relevance, split=split.description, card=encoder.card,
-        failures=embedded.failures, timings={"embed_s": seconds},
+        failures=embedded.failures, timings={"embed_s": seconds}, camera=camera, benchmark=benchmark,
     )  # fmt: skip
+
+
+def _item(pictures: LabelledPictures, row: int) -> Item:
+    """Return a picture's path, or the part of it that is asked for where the benchmark gives a box."""
+    path = pictures.paths[row]
+    box = pictures.columns["box"][row] if "box" in pictures.columns else None
+    if box is None:
+        return path
+    left, top, right, bottom = (round(float(edge)) for edge in box.split(","))
+    try:
+        part: Rgb = load(path).pixels[max(top, 0) : bottom, max(left, 0) : right]
+    except ImageError:
+        return path  # the pipeline reports it by name
+    return part
+
+
+def _benchmark(settings: Mapping[str, Any]) -> Benchmark | None:
+    if settings["protocol"] is None:
+        return None
+    if settings["split_column"] or settings["holdout"] is not None:
+        raise click.UsageError("--protocol says who asks; --split-column and --holdout do not go with it.")
+    return read_protocol(settings["protocol"], settings["source"])
 
 
 def _read_pictures(settings: Mapping[str, Any]) -> LabelledPictures:

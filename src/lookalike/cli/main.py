@@ -7,6 +7,7 @@ dependency is missing; 70 a fault of ours (please report it); 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "index": ("lookalike.cli.index", "Make a catalogue from a folder of pictures."),
     "sync": ("lookalike.cli.sync", "Bring a catalogue up to date with its folder."),
     "search": ("lookalike.cli.search", "Find the pictures of a catalogue most like a query."),
+    "leaks": ("lookalike.cli.leaks", "Find pictures that stand on both sides of a split."),
     "compare": ("lookalike.cli.compare", "Compare two saved runs query by query."),
     "leaderboard": ("lookalike.cli.leaderboard", "Order saved runs, protocol by protocol."),
     "models": ("lookalike.cli.models", "List the encoders and what each is good for."),
@@ -75,6 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(args: list[str]) -> int:
     """Run the command line and return the exit code; errors become one line (or one JSON object) on stderr."""
+    _show_notices(quiet="-q" in args or "--quiet" in args)
     debug = "--debug" in args
     if debug:  # accepted anywhere, because it is added after the fact, at the end of the line that failed
         args = [arg for arg in args if arg != "--debug"]
@@ -91,6 +94,15 @@ def run(args: list[str]) -> int:
         if debug:
             raise
         return _explain(error, as_json=_wants_json(args))
+
+
+def _show_notices(*, quiet: bool) -> None:
+    """Write what the library notes (a first compilation, shrunk cells) to standard error, one line each."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("lookalike: %(message)s"))
+    logger = logging.getLogger("lookalike")
+    logger.handlers = [handler]
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)
 
 
 def _explain(error: Exception, *, as_json: bool) -> int:

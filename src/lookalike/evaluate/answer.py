@@ -28,6 +28,7 @@ def answer(
     card: Card | None = None,
     failures: Sequence[Failure] = (),
     timings: Mapping[str, float] | None = None,
+    leaks: Mapping[str, Any] | None = None,
     stages: str = "",
 ) -> Report:
     """Score consecutive blocks of ranks and report them; the ranks themselves are not kept.
@@ -55,6 +56,7 @@ def answer(
         encoder=card,
         index={**EXACT, "stages": stages} if stages else EXACT,
         timings=timings or {},
+        leaks=leaks,
         diagnosis=tuple(findings),
         warnings=tuple(_warnings(question, num_evaluated, sum(ties), failures)),
         failed=tuple(failures),

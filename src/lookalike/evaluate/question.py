@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from lookalike.arrays import label_key
 from lookalike.errors import InputError
 from lookalike.evaluate.protocol import Protocol, SelfRule, items_digest
-from lookalike.evaluate.relevance import CameraRule, SameLabel, Truth, build_truth
+from lookalike.evaluate.relevance import (
+    CameraRule,
+    LabelSets,
+    ListedPairs,
+    Relevance,
+    Revisited,
+    SameLabel,
+    Truth,
+    build_truth,
+)
 from lookalike.evaluate.sides import Side
 from lookalike.index.neighbours import Metric, check_metric
 
@@ -33,6 +42,20 @@ class Question:
         return self.protocol.self_rule != KEPT
 
 
+@dataclass(frozen=True)
+class Declared:
+    """A relevance, in words for the protocol, and the columns it reads, which enter the digest."""
+
+    words: str
+    relevance: Relevance
+    columns: tuple[str, ...] = ()
+
+
+Declare: TypeAlias = Callable[[Side, Side], Declared]
+"""Queries and gallery in, what is relevant out; it is called once both are in id order."""
+
+Setup: TypeAlias = Literal["easy", "medium", "hard"]
+
 KEPT: SelfRule = "kept: not a measurement"
 
 
@@ -40,7 +63,7 @@ def ask(
     queries: Side,
     gallery: Side,
     *,
-    relevance: str = "label",
+    relevance: str | Declare = "label",
     camera: str | None = None,
     cluster: str | None = None,
     metric: Metric = "cosine",
@@ -59,17 +82,18 @@ def ask(
     same = queries is gallery
     queries = queries.by_id()
     gallery = queries if same else gallery.by_id()
-    rule = f"same value in column {relevance!r}"
+    declared = same_value(queries, gallery, relevance) if isinstance(relevance, str) else relevance(queries, gallery)
+    rule = declared.words
     if camera:
         rule += f", without the query's own camera (column {camera!r})"
     protocol = Protocol(
         relevance=rule, metric=metric, self_rule=_self_rule(queries, gallery, self_match), ks=cuts, split=split,
-        seed=seed, items=_items(queries, gallery, [column for column in (relevance, camera) if column]),
+        seed=seed, items=_items(queries, gallery, [*declared.columns, *([camera] if camera else [])]),
     )  # fmt: skip
     return Question(
         queries=queries,
         gallery=gallery,
-        truth=_truth(queries, gallery, relevance, camera, self_match),
+        truth=_truth(queries, gallery, declared.relevance, camera, self_match),
         protocol=protocol,
         groups=None if cluster is None else queries.column(cluster),
     )
@@ -82,18 +106,64 @@ def _cut_offs(ks: Sequence[int]) -> tuple[int, ...]:
     return cuts
 
 
-def _truth(queries: Side, gallery: Side, relevance: str, camera: str | None, self_match: bool) -> Truth:
-    if not len(queries) or not len(gallery):
-        raise InputError(f"There are {len(queries)} queries and {len(gallery)} gallery items; both are needed.")
-    asked, held = queries.column(relevance), gallery.column(relevance)
+def same_value(queries: Side, gallery: Side, column: str) -> Declared:
+    """Declare as relevant what has the query's value in a column.
+
+    Raises:
+        InputError: a column that is not there, or fewer than two values in it.
+    """
+    asked, held = queries.column(column), gallery.column(column)
     labels = {label_key(label) for label in (*asked, *held)} - {None}
     if len(labels) < 2:
         only = f"one value, {labels.pop()!r}" if labels else "no value"
         raise InputError(
-            f"Column {relevance!r} holds {only}: every answer would be right.", hint="Two labels at least are needed."
+            f"Column {column!r} holds {only}: every answer would be right.", hint="Two labels at least are needed."
         )
+    return Declared(f"same value in column {column!r}", SameLabel(asked, held, name=column), (column,))
+
+
+def shared_labels(
+    queries: Side, gallery: Side, column: str, *, separator: str, match: Literal["any", "all"]
+) -> Declared:
+    """Declare several labels a picture, written in one column: relevant where one is shared, or all the query's are.
+
+    Raises:
+        InputError: a column that is not there.
+    """
+    sets = [
+        [
+            [label.strip() for label in str(value or "").split(separator) if label.strip()]
+            for value in side.column(column)
+        ]
+        for side in (queries, gallery)
+    ]
+    words = f"{match} label shared in column {column!r} (separated by {separator!r})"
+    return Declared(words, LabelSets(sets[0], sets[1], match), (column,))
+
+
+def listed_pairs(queries: Side, gallery: Side, pairs: Iterable[tuple[str, str]]) -> Declared:
+    """Declare relevant pairs by the names of query and gallery item.
+
+    Raises:
+        InputError: a name that is on neither side.
+    """
+    listed = list(pairs)
+    digest = items_digest(sorted(f"{query}\0{item}" for query, item in listed))
+    relevance = ListedPairs.from_names(listed, queries.names, gallery.names)
+    return Declared(f"listed pairs (digest {digest})", relevance)
+
+
+def revisited(queries: Side, gallery: Side, positions: Mapping[str, list[list[int]]], setup: Setup) -> Declared:
+    """Declare the revisited Oxford and Paris lists; `positions` holds easy, hard and junk (Radenović et al., 2018)."""
+    lists = Revisited(positions["easy"], positions["hard"], positions["junk"], setup)
+    return Declared(f"revisited, setup {setup}", lists)
+
+
+def _truth(queries: Side, gallery: Side, relevance: Relevance, camera: str | None, self_match: bool) -> Truth:
+    if not len(queries) or not len(gallery):
+        raise InputError(f"There are {len(queries)} queries and {len(gallery)} gallery items; both are needed.")
     return build_truth(
-        SameLabel(asked, held, name=relevance),
+        relevance,
         num_queries=len(queries),
         num_gallery=len(gallery),
         query_ids=None if self_match else queries.ids,

@@ -18,7 +18,7 @@ from lookalike.evaluate.paired import Compared
 from lookalike.evaluate.protocol import RECALL_DEFINITION, Protocol
 from lookalike.images.load import Failure
 
-BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "stages", "diagnosis", "warnings")
+BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "stages", "diagnosis", "leaks", "warnings")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +103,7 @@ class Report:
             "intervals": self._interval_lines(),
             "stages": self._stage_lines(),
             "diagnosis": self.diagnosis or ("Nothing stands out.",),
+            "leaks": self._leak_lines(),
             "warnings": self.warnings,
         }
         return "".join(f"[{name}]\n" + "".join(f"{line}\n" for line in lines[name]) for name in blocks if lines[name])
@@ -136,6 +137,14 @@ class Report:
             f"digest: {protocol.digest}",
             f"versions: {', '.join(f'{name} {version}' for name, version in self.versions.items())}",
         ]
+
+    def _leak_lines(self) -> Sequence[str]:
+        if not self.leaks:
+            return []
+        near, checked, at_least = (self.leaks[key] for key in ("near_duplicates", "queries_checked", "at_least"))
+        sampled = " (a sample)" if self.leaks["sampled"] else ""
+        near_copy = f"a near-duplicate in their gallery (cosine of {at_least:g} or more)"
+        return [f"{near} of {checked} queries{sampled} have {near_copy}"]
 
     def _stage_lines(self) -> Sequence[str]:
         """Say what the stages changed, losses like gains."""

@@ -19,8 +19,9 @@ from lookalike.embed.registry import encoder as find_encoder
 from lookalike.embed.sources import Item, name_of
 from lookalike.errors import InputError
 from lookalike.evaluate.answer import answer
+from lookalike.evaluate.leaks import summary
 from lookalike.evaluate.paired import compare_values
-from lookalike.evaluate.question import ask
+from lookalike.evaluate.question import Declare, ask
 from lookalike.evaluate.ranks import rank_blocks
 from lookalike.evaluate.report import Report
 from lookalike.evaluate.sides import Side
@@ -33,7 +34,7 @@ def measure(
     queries: Side,
     gallery: Side,
     *,
-    relevance: str = "label",
+    relevance: str | Declare = "label",
     camera: str | None = None,
     cluster: str | None = None,
     metric: Metric = "cosine",
@@ -49,11 +50,12 @@ def measure(
 ) -> Report:
     """Rank the gallery for every query and report how often, and how early, a relevant item comes.
 
-    Relevant means: the same value in column `relevance`. An item whose id is also the query's is the query itself and
-    is removed from its gallery, unless `self_match` asks for the check that every picture finds itself, which the
-    report then calls no measurement. `camera` names the column of the same-camera rule of re-identification, `cluster`
-    the column by which the bootstrap resamples whole groups of queries. With `stages` (query expansion, a re-ranker)
-    the report is of the run with them, and its `plain` is the same report without, compared query by query.
+    Relevant means: the same value in column `relevance`, or what a function of both sides declares. An item whose id is
+    also the query's is the query itself and is removed from its gallery, unless `self_match` asks for the check that
+    every picture finds itself, which the report then calls no measurement. `camera` names the column of the same-camera
+    rule of re-identification, `cluster` the column by which the bootstrap resamples whole groups of queries. With
+    `stages` (query expansion, a re-ranker) the report is of the run with them, and its `plain` is the same report
+    without, compared query by query.
 
     Raises:
         InputError: a column that is not there, a cut-off below 1, fewer than two labels, no query or no gallery.
@@ -72,13 +74,15 @@ def measure(
     spent = dict(timings or {})
     started = time.perf_counter()
     blocks = rank_blocks(sides[0].vectors, sides[1].vectors, question.truth, metric=metric, threads=threads)
-    plain = answer(question, blocks, card=card, failures=failures)
+    plain = answer(question, blocks, card=card, failures=failures, leaks=summary(question, threads=threads))
     plain = dataclasses.replace(plain, timings={**spent, "measure_s": time.perf_counter() - started})
     if not stages:
         return plain
     staged = staged_ranks(*sides, question.truth, stages, metric=metric, threads=threads)
     timings = {**spent, **staged.milliseconds}
-    after = answer(question, [staged.ranks], card=card, failures=failures, timings=timings, stages=str(stages))
+    after = answer(
+        question, [staged.ranks], card=card, failures=failures, timings=timings, leaks=plain.leaks, stages=str(stages)
+    )
     paired = compare_values(plain.per_query, after.per_query, groups=question.groups, seed=seed)
     return dataclasses.replace(after, plain=plain, paired=paired)
 
