@@ -134,9 +134,9 @@ class AnnIndex:
         if k < 1:
             raise InputError(f"k={k}: ask for at least 1 neighbour.")
         view = self._view(allowed, settings, exact=exact)
-        barred = as_exclusions(exclude, len(asked))
+        barred = as_exclusions(exclude, len(asked.given))
         need = k if barred is None else k + max(map(len, barred), default=0)
-        if len(asked) == 1:
+        if len(asked.given) == 1:
             with single_thread():
                 return joined([view.answer(asked, k, need, barred)], self.metric)
 
@@ -144,7 +144,7 @@ class AnnIndex:
             with single_thread():
                 return view.answer(asked.at(part), k, need, None if barred is None else barred[part])
 
-        parts = chunks(len(asked), self.dim)
+        parts = chunks(len(asked.given), self.dim)
         workers = min(resolve_threads(threads), len(parts))
         if workers <= 1:
             return joined([answer(part) for part in parts], self.metric)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+import functools
 from typing import Any
 
 
+@functools.cache
 def faiss() -> Any:
     """Return the module."""
     import faiss as module
@@ -14,13 +14,20 @@ def faiss() -> Any:
     return module
 
 
-@contextlib.contextmanager
-def single_thread() -> Iterator[None]:
-    """Hold FAISS to one thread in the calling thread, and give it back what it had."""
-    library = faiss()
-    before = library.omp_get_max_threads()
-    library.omp_set_num_threads(1)
-    try:
-        yield
-    finally:
-        library.omp_set_num_threads(before)
+class single_thread:  # noqa: N801  # used as a statement, like contextlib.suppress
+    """Hold FAISS to one thread in the calling thread, and give it back what it had.
+
+    (A class, because a generator-based context manager costs more than preparing a query.)
+    """
+
+    __slots__ = ("before",)
+
+    def __enter__(self) -> None:
+        library = faiss()
+        self.before = library.omp_get_max_threads()
+        if self.before != 1:
+            library.omp_set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before != 1:
+            faiss().omp_set_num_threads(self.before)

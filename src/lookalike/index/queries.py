@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ CHUNK = 256  # queries searched together at least; fixed, so that answers do not
 BLAS_FROM = 128_000  # FAISS multiplies matrices from this many numbers on (distance_compute_blas_threshold)
 
 
-@dataclass(frozen=True)
-class Queries:
+class Queries(NamedTuple):
     """The same q rows three times: as given, in float64, and as FAISS is handed them."""
 
     given: Vectors
@@ -43,16 +42,14 @@ class Queries:
             given = _checked(values, dim)
         wide = given.astype(np.float64)
         lengths = np.sqrt(np.einsum("qd,qd->q", wide, wide))
-        if not np.isfinite(lengths).all():  # a square of a float32 cannot overflow float64
+        low, high = (lengths.item(),) * 2 if len(lengths) == 1 else (lengths.min(initial=1), lengths.max(initial=1))
+        if not high < np.inf:  # a square of a float32 cannot overflow float64, so something is NaN or infinite
             _checked(given, dim)
         if metric != "cosine":
             return cls(given, wide, lengths, given)
-        if not lengths.all():
+        if low == 0:
             unit(given, name="queries")
         return cls(given, wide, lengths, (wide / lengths[:, None]).astype(np.float32))
-
-    def __len__(self) -> int:
-        return len(self.given)
 
     def at(self, rows: slice | Ids) -> Queries:
         """Return some of the queries."""

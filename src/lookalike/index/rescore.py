@@ -43,14 +43,16 @@ def _true_scores(queries: Queries, vectors: Vectors, rows: Ids, metric: Metric) 
             np.sqrt(lengths, out=lengths)
             lengths *= queries.lengths[:, None]
             scores /= lengths
-    if rows.size and rows.min() < 0:
+    if rows.min(initial=0) < 0:
         scores[rows < 0] = -np.inf if higher_is_better(metric) else np.inf
     return scores
 
 
 def in_order(rows: Ids, scores: Scores, metric: Metric) -> tuple[Ids, Scores]:
     """Sort each row best first, equal scores by row number (rows are kept in id order, so by id)."""
-    order = np.lexsort((rows, -scores if higher_is_better(metric) else scores))
+    order = np.lexsort((rows, scores if metric == "l2" else -scores))
+    if len(rows) == 1:
+        return rows[:, order[0]], scores[:, order[0]]
     at = np.arange(len(rows))[:, None]
     return rows[at, order], scores[at, order]
 

@@ -50,9 +50,9 @@ def scan(queries: Queries, gallery: Gallery, k: int, *, rows: Ids | None = None)
     """
     vectors, metric = gallery.vectors, gallery.metric
     total = len(vectors) if rows is None else len(rows)
-    found = np.empty((len(queries), k), dtype=np.int64)
-    scores = np.empty((len(queries), k), dtype=np.float64)
-    pending, pad = np.arange(len(queries)), PAD
+    found = np.empty((len(queries.given), k), dtype=np.int64)
+    scores = np.empty((len(queries.given), k), dtype=np.float64)
+    pending, pad = np.arange(len(queries.given)), PAD
     margins = _margins(queries, metric, gallery.longest)
     while pending.size and k:
         length = min(total, k + pad)
@@ -81,7 +81,7 @@ def length_range(vectors: Vectors) -> tuple[float, float]:
 def _margins(queries: Queries, metric: Metric, longest: float) -> Scores:
     d, lengths = queries.given.shape[1], queries.lengths
     if metric == "cosine":
-        return np.full(len(queries), (d + 4) * _ROUNDING + 2 * NEARLY_ONE)
+        return np.full(len(queries.given), (d + 4) * _ROUNDING + 2 * NEARLY_ONE)
     if metric == "ip":
         return np.asarray(d * _ROUNDING * lengths * longest)
     return np.asarray((d + 4) * _ROUNDING * (lengths + longest) ** 2)

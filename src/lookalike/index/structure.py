@@ -55,13 +55,14 @@ class Structure:
         distances = np.empty((n, k), dtype=np.float32)
         rows = np.empty((n, k), dtype=np.int64)
         if selector is not None:
-            parameters = self._parameters(effort, selector)
+            parameters = self.parameters(effort, selector)
         elif (parameters := self._cached.get(effort)) is None:
-            parameters = self._cached[effort] = self._parameters(effort)
+            parameters = self._cached[effort] = self.parameters(effort)
         self.index.search_c(n, pointer(queries), k, pointer(distances), pointer(rows), parameters)
         return rows
 
-    def _parameters(self, effort: Effort, selector: Any = None) -> Any:
+    def parameters(self, effort: Effort, selector: Any = None) -> Any:
+        """Return FAISS's search parameters for an effort: passed with every call, so that none changes a later one."""
         reach = min(effort.reach, self.most_reach)
         if isinstance(self.settings, Hnsw):
             return faiss().SearchParametersHNSW(efSearch=reach, sel=selector)
