@@ -1,0 +1,1 @@
+"""What the five labs compute, a file a lab."""
