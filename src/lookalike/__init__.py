@@ -16,9 +16,14 @@ __version__ = "0.1.0"
 
 # public name -> the module that defines it
 _PUBLIC = {
+    "Candidate": "lookalike.catalogue.store",
     "Card": "lookalike.embed.encoder",
+    "Catalogue": "lookalike.catalogue.catalogue",
     "Encoder": "lookalike.embed.encoder",
+    "Hits": "lookalike.catalogue.store",
+    "KReciprocalReranker": "lookalike.rank.kreciprocal",
     "LookalikeError": "lookalike.errors",
+    "MemoryStore": "lookalike.catalogue.memory",
     "Report": "lookalike.evaluate.report",
     "encode_all": "lookalike.embed.pipeline",
     "encoder": "lookalike.embed.registry",
@@ -28,6 +33,9 @@ _PUBLIC = {
 }
 
 if TYPE_CHECKING:
+    from lookalike.catalogue.catalogue import Catalogue
+    from lookalike.catalogue.memory import MemoryStore
+    from lookalike.catalogue.store import Candidate, Hits
     from lookalike.embed.encoder import Card, Encoder
     from lookalike.embed.pipeline import encode_all
     from lookalike.embed.registry import encoder
@@ -36,11 +44,17 @@ if TYPE_CHECKING:
     from lookalike.evaluate.report import Report
     from lookalike.evaluate.run import evaluate
     from lookalike.images.load import load
+    from lookalike.rank.kreciprocal import KReciprocalReranker
 
 __all__ = [
+    "Candidate",
     "Card",
+    "Catalogue",
     "Encoder",
+    "Hits",
+    "KReciprocalReranker",
     "LookalikeError",
+    "MemoryStore",
     "Report",
     "encode_all",
     "encoder",
