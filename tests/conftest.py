@@ -65,3 +65,21 @@ def photos(tmp_path: Path) -> Path:
         for number in range(4):
             write_picture(root / name / f"{number}.png", hue, seed=10 * hue + number)
     return root
+
+
+@pytest.fixture
+def run_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Done]:
+    """Run `lookalike` in this process, in an empty folder: what `lookalike` does, without starting Python anew."""
+    from lookalike.cli.main import run
+
+    monkeypatch.chdir(tmp_path)
+
+    def here(*args: object) -> Done:
+        capfdbinary.readouterr()
+        code = run([str(arg) for arg in args])
+        out, err = capfdbinary.readouterr()
+        return Done(code, os.fsdecode(out), os.fsdecode(err))
+
+    return here
