@@ -116,6 +116,16 @@ def test_a_small_filter_is_answered_exactly(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share_left", [0.9, 0.5])
+def test_a_filter_costs_no_overlap(kind: str, share_left: float) -> None:
+    keep = np.random.default_rng(8).random(N) < share_left
+    exact = [oracle(q, X[keep], IDS[keep], 10, "cosine")[0] for q in Q]
+    plain = [oracle(q, X, IDS, 10, "cosine")[0] for q in Q]
+    filtered = share(built(kind).search(Q, 10, allowed=IDS[keep]), exact)
+    assert filtered >= share(built(kind).search(Q, 10), plain) - 0.02
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_excluded_are_left_out_and_their_places_filled(kind: str) -> None:
     index = built(kind)
     plain = index.search(X[:30], 11)
@@ -238,6 +248,48 @@ def test_refining_lifts_overlap_with_codes_or_with_the_vectors_themselves(kind: 
     assert min(shares["sq8"], shares["vectors"]) >= 0.95
 
 
+def test_refining_with_vectors_of_any_length_ranks_by_cosine() -> None:
+    lengths = np.random.default_rng(1).uniform(0.01, 100, (N, 1)).astype(np.float32)
+    settings = settings_for("ivf-pqfs", {**SMALL, "refine": "vectors", "k_factor": 30})
+    index = build(X * lengths, IDS, kind=settings, sample=0)
+    exact = [oracle(q, X * lengths, IDS, 10, "cosine")[0] for q in Q]
+    assert share(index.search(Q, 10), exact) >= 0.95
+
+
+def test_a_falling_spectrum_is_rotated_and_a_level_one_is_not() -> None:
+    falling = np.random.default_rng(0).standard_normal((N + 40, D)) * 0.8 ** np.arange(D)
+    falling = falling.astype(np.float32)
+    items, queries = falling[:N], falling[N:]
+    exact = [oracle(q, items, np.arange(N), 10, "l2")[0] for q in queries]
+    shares = {}
+    for rotate in (None, False, True):
+        settings = settings_for("ivf-pqfs", {"nlist": 1, "nprobe": 1, "m": 16, "refine": "none", "rotate": rotate})
+        index = build(items, kind=settings, metric="l2", sample=0)
+        assert index.structure.rotated == (rotate is not False)
+        shares[rotate] = share(index.search(queries, 10), exact)
+    assert shares[None] == shares[True] > shares[False] + 0.05, shares
+    assert not build(X, kind="ivf-pqfs", sample=0).structure.rotated
+    assert not build(items, kind=settings_for("ivf", SMALL), sample=0).structure.rotated  # nothing is compressed
+
+
+def test_no_query_gets_no_answer() -> None:
+    for kind in KINDS:
+        assert len(built(kind).search(np.empty((0, D), dtype=np.float32), 5)) == 0
+
+
+def test_one_search_may_set_its_own_effort() -> None:
+    exact = [oracle(q, X, IDS, 10, "cosine")[0] for q in Q]
+    for kind, little, much in (
+        ("ivf", {"nprobe": 1}, {"nprobe": 10_000}),
+        ("hnsw", {"ef_search": 10}, {"ef_search": 600}),
+        ("ivf-pqfs", {"nprobe": 30, "k_factor": 1}, {"nprobe": 30, "k_factor": 60}),
+    ):
+        low = share(built(kind).search(Q, 10, settings=settings_for(kind, little)), exact)
+        high = share(built(kind).search(Q, 10, settings=settings_for(kind, much)), exact)
+        assert low < high
+        assert high >= 0.99
+
+
 def test_bad_input_is_refused_by_name() -> None:
     index = built("ivf")
     with pytest.raises(ShapeError, match="queries has 5 columns where 32 were expected"):
@@ -248,6 +300,8 @@ def test_bad_input_is_refused_by_name() -> None:
         index.search(np.zeros((1, D)), 3)
     with pytest.raises(InputError, match="k=0"):
         index.search(Q, 0)
+    with pytest.raises(InputTypeError, match=r"k must be a whole number, not 2\.5"):
+        index.search(Q, 2.5)
     with pytest.raises(ShapeError, match="exclude has 1 entries for 40 queries"):
         index.search(Q, 3, exclude=[[1]])
     with pytest.raises(InputTypeError, match="allowed must be ids"):

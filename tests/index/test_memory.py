@@ -128,6 +128,15 @@ def test_mostly_empty_cells_are_written_as_pairs() -> None:
     assert _size(index) == predict(2000, 8, kind=settings_for("ivf", {"nlist": 10}), list_sizes=sizes).file
 
 
+def test_an_odd_number_of_4_bit_parts_is_stored_as_the_next_even_one() -> None:
+    index = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(35), 35, 10, 7, 4, IP)
+    index.train(_vectors(2000, 35))
+    index.add(_vectors(2000, 35))
+    sizes = np.array([index.invlists.list_size(i) for i in range(10)])
+    kind = settings_for("ivf-pqfs", {"nlist": 10, "m": 7, "refine": "none"})
+    assert _size(index) == predict(2000, 35, kind=kind, list_sizes=sizes).file
+
+
 def test_refine_codes_and_rotation_are_predicted_to_the_byte() -> None:
     n, d, x = 3000, 32, _vectors(3000, 32)
     base = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(d), d, 20, 16, 4, IP)

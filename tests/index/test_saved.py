@@ -73,6 +73,13 @@ def test_a_vector_file_is_referred_to_and_moves_with_the_folder(tmp_path: Path) 
         saved.save(index, tmp_path / "i", vectors_file=tmp_path / "other.npy")
 
 
+def test_an_empty_index_is_saved_and_fills(tmp_path: Path) -> None:
+    saved.save(build(np.empty((0, D), dtype=np.float32), kind="flat"), tmp_path)
+    index = saved.load(tmp_path)
+    index.add(X[:2], [8, 9])
+    assert index.search(X[:1], 5)[0][0].tolist() == [8, 9]
+
+
 def test_a_failed_save_leaves_the_old_generation_answering(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     old = make("ivf")
     saved.save(old, tmp_path)

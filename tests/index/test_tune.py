@@ -19,7 +19,7 @@ from lookalike.index.overlap import interval, overlap
 from lookalike.index.trial import Demand, Row, held_out_split
 from lookalike.index.tune import TuneReport, choose, pareto, tune
 
-N, D = 4_000, 48
+N, D = 2_500, 48
 X = clustered(N, D)
 
 

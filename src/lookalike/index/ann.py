@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from lookalike.arrays import Ids, Mask, Vectors, as_ids, as_vectors, unit
-from lookalike.errors import InputError
+from lookalike.errors import InputError, InputTypeError
 from lookalike.index.fresh import Changes
-from lookalike.index.kinds import Settings, resolve, settings_for
+from lookalike.index.kinds import Settings, changed, resolve, settings_dict, settings_for
 from lookalike.index.library import single_thread
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.index.overlap import Overlap, overlap
@@ -25,6 +25,7 @@ from lookalike.threads import resolve as resolve_threads
 TAIL_ROWS, TAIL_SHARE = 1_000, 0.02  # the tail is scanned by every query: 2 % of the rows cost about one probe in fifty
 DEAD_SHARE = 0.2
 """Past these the index asks to be rebuilt: fresh rows beyond 1,000 + 2 %, or a fifth of the rows dead."""
+KNOBS = ("nprobe", "ef_search", "k_factor")  # what a single search may set for itself
 
 
 class AnnIndex:
@@ -131,6 +132,8 @@ class AnnIndex:
         [([9, 8], [0.7071067811865475, 0.0])]
         """
         asked = Queries.of(queries, self.dim, self.metric)
+        if not isinstance(k, int | np.integer) or isinstance(k, bool):
+            raise InputTypeError(f"k must be a whole number, not {k!r}.")
         if k < 1:
             raise InputError(f"k={k}: ask for at least 1 neighbour.")
         view = self._view(allowed, settings, exact=exact)
@@ -261,10 +264,14 @@ class AnnIndex:
             self._plain = (changes, view)
         return view
 
-    def _effort(self, settings: Settings) -> Effort:
-        if settings is self.settings:
-            return effort_of(settings)
-        return effort_of(resolve(settings, max(1, len(self._ids)), self.dim)[0])
+    def _effort(self, given: Settings) -> Effort:
+        if given is self.settings:
+            return effort_of(given)
+        own = settings_dict(self.settings)
+        knobs = {name: value for name, value in settings_dict(given).items() if name in KNOBS and value is not None}
+        if "nprobe" in knobs:
+            knobs["nprobe"] = min(knobs["nprobe"], own["nlist"])
+        return effort_of(changed(self.settings, knobs))
 
 
 def build(

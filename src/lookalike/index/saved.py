@@ -161,7 +161,7 @@ def _describe(index: AnnIndex, where: str, stamp: dict[str, Any]) -> dict[str, A
 
 
 def _gallery(here: Path, meta: dict[str, Any]) -> Gallery:
-    mapped = np.load(here / meta["vectors"], mmap_mode="r")
+    mapped = np.load(here / meta["vectors"], mmap_mode="r" if meta["count"] else None)  # nothing cannot be mapped
     if mapped.shape != (meta["count"], meta["dim"]) or mapped.dtype != np.float32:
         raise CatalogueError(f"{here / meta['vectors']} holds {mapped.shape} {mapped.dtype}.", hint=_DAMAGED)
     vectors = np.asarray(mapped)  # a plain view of the map: the subclass costs microseconds at every index
