@@ -25,6 +25,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "index": ("lookalike.cli.index", "Make a catalogue from a folder of pictures."),
     "sync": ("lookalike.cli.sync", "Bring a catalogue up to date with its folder."),
     "search": ("lookalike.cli.search", "Find the pictures of a catalogue most like a query."),
+    "serve": ("lookalike.cli.serve", "Serve a catalogue: the web app with search and the five labs, and the HTTP API."),
     "duplicates": ("lookalike.cli.duplicates", "Group pictures kept twice: bytes, pixels, similar."),
     "tune": ("lookalike.cli.tune", "Choose an index by measuring it on a catalogue's own vectors."),
     "memory": ("lookalike.cli.memory", "Say how many bytes an index takes, before there is one."),

@@ -15,6 +15,7 @@ from lookalike.index.kinds import Settings, resolve, settings_dict, settings_for
 from lookalike.index.memory import predict
 from lookalike.index.neighbours import Neighbours
 from lookalike.index.overlap import overlap
+from lookalike.index.view import EXACT_ROWS
 from lookalike.server.items import plain
 from lookalike.server.jobs import Work
 from lookalike.server.schemas.jobs import IndexRequest, TuneRequest
@@ -82,10 +83,17 @@ def measured(shop: Shop, request: IndexRequest, settings: Settings, work: Work) 
     }  # fmt: skip
     return dict(
         plain({
-            "measured": [row], "chosen": None, "reason": "; ".join(index.notices), "n": len(vectors),
+            "measured": [row], "chosen": None, "reason": " ".join([*index.notices, *_scanned(len(items))]), "n": len(vectors),
             "dim": items.shape[1], "measured_n": len(items), "metric": store.metric,
         })
     )  # fmt: skip
+
+
+def _scanned(n: int) -> list[str]:
+    """Return a sentence where every kind answers by a scan, so that a moved slider is seen to change nothing."""
+    if n > EXACT_ROWS:
+        return []
+    return [f"Up to {EXACT_ROWS:,} vectors every kind is answered by a scan, which is exact and quicker."]
 
 
 class _Kept:

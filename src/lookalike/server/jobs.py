@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from lookalike.errors import LookalikeError
 from lookalike.server.problems import RefusedError, problem_of
@@ -61,13 +61,15 @@ class Watched:
         self.id, self.kind, self.request, self.command = secrets.token_hex(8), kind, request, command
         self.state: JobState = "running"
         self.cancel = threading.Event()
+        self.abandoned = False
+        """The server is stopping: watchers are let go at once."""
         self.thread: threading.Thread | None = None
         self.result: dict[str, Any] | None = None
         self.problem: Problem | None = None
         self._progress = JobProgress(done=0, total=None, text="started")
         self._events: list[JobEvent] = []
         self._number = 0
-        self._changed = threading.Condition()
+        self._changed = threading.Lock()
         self._started, self._ended = time.monotonic(), 0.0
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
 
@@ -87,6 +89,11 @@ class Watched:
             self._number += 1
             self._events.append(JobEvent(number=self._number, event=event, progress=self._progress, data=data))
             del self._events[:-_EVENTS]
+        self.ring()
+
+    def ring(self) -> None:
+        """Wake the watchers."""
+        with self._changed:
             waiting = list(self._waiting)
         for loop, bell in waiting:
             with contextlib.suppress(RuntimeError):  # the loop has ended with its watcher
@@ -122,7 +129,7 @@ class Watched:
                 for event in fresh:
                     after = event.number
                     yield event
-                if over and not fresh:
+                if (over or self.abandoned) and not fresh:
                     return
                 if not fresh:
                     try:
@@ -192,13 +199,21 @@ class Jobs:
         with self._guard:
             return list(self._jobs.values())[::-1]
 
-    def close(self, seconds: float) -> None:
-        """Ask every job to end and wait so long for all of them together."""
+    def stop(self) -> None:
+        """Start no more, ask every job to end, and let the watchers go."""
         with self._guard:
             self._closed = True
+            for job in self._jobs.values():
+                job.abandoned = True
+                if not job.over:
+                    job.cancel.set()
+                job.ring()
+
+    def close(self, seconds: float) -> None:
+        """Stop, and wait so long for all jobs together."""
+        self.stop()
+        with self._guard:
             running = [job for job in self._jobs.values() if not job.over]
-            for job in running:
-                job.cancel.set()
         deadline = time.monotonic() + seconds
         for job in running:
             if job.thread is not None:
@@ -210,19 +225,11 @@ class Jobs:
             del self._jobs[number]
 
 
-def kinds() -> tuple[str, ...]:
-    """Return the kinds of job.
-
-    >>> "sync" in kinds()
-    True
-    """
-    return get_args(JobKind)
-
-
 def _run(watched: Watched, function: Callable[[Work], dict[str, Any]]) -> None:
     try:
         result = function(Work(watched))
-        watched.finish("cancelled" if watched.cancel.is_set() and not result else "done", result=result)
+        # What a sync has committed by then is its result, though it was asked to end.
+        watched.finish("cancelled" if result.get("cancelled") else "done", result=result)
     except Cancelled:
         watched.finish("cancelled")
     except LookalikeError as error:

@@ -65,6 +65,7 @@ def strip(shop: Shop, request: RecallRequest) -> RecallStrip:
         for k in range(1, request.depth + 1)
     }
     bounds = intervals(values, seed=request.seed) if counted.any() else {}
+    metric = request.metric or store.metric
     recall = [_at(k, values[f"recall@{k}"], bounds.get(f"recall@{k}")) for k in range(1, request.depth + 1)]
     rows = np.flatnonzero(counted & (made.first > request.at)) if request.only == "failed" else np.arange(len(counted))
     measurement = not request.self_match and request.absent == "leave-out"
@@ -80,7 +81,7 @@ def strip(shop: Shop, request: RecallRequest) -> RecallStrip:
         ),
         command=command(
             "eval", shop.shown, relevance=request.relevance, ks=f"1,{request.depth}" if request.depth > 1 else "1",
-            query_where=request.where, gallery_where=request.where, metric=request.metric or store.metric,
+            query_where=request.where, gallery_where=request.where, metric=None if metric == "cosine" else metric,
             encoder=request.encoder, self_match=request.self_match, seed=request.seed or None,
         ),
     )  # fmt: skip
