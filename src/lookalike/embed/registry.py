@@ -49,13 +49,16 @@ class ModelRow:
 def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None = None) -> Encoder:
     """Return the encoder that a name, a function, an object or ready vectors stand for.
 
-    Names: `builtin:effnet-lite0`, `python:package.module:callable`, `run:FOLDER` (what `train` leaves), the path of a
-    `.npy` file. An object with `card` and `encode_images` comes back as it is, whatever the options.
+    Names: `builtin:effnet-lite0`, `timm:MODEL`, `open_clip:ARCH/TAG`, `hf:ORG/NAME`, `onnx:FOLDER`, `run:FOLDER`,
+    `python:package.module:callable`, the path of a `.npy` file. An object with `card` and `encode_images` comes back
+    as it is, whatever the options. Options that change a vector stand in the name, see `asked.Asked`. No model is
+    ever fetched here: one that is not on this machine is an error that says how it gets here.
 
     Raises:
         UnknownNameError: a source or model in no table; the right spellings are listed.
         InputTypeError: no name, function, encoder or array.
-        NotFoundError: a `.npy` file that is not there.
+        NotFoundError: a `.npy` file, or the files of a model, that are not there.
+        MissingExtraError: the library of that source is not installed.
 
     >>> encoder("builtin:effnet-lite0").card.dim
     1280
@@ -63,7 +66,8 @@ def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None 
     Traceback (most recent call last):
     ...
     lookalike.errors.UnknownNameError: There is no encoder named 'builtin:effnet-lit0'. Did you mean \
-'builtin:effnet-lite0'? Known: builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, run:FOLDER, PATH.npy.
+'builtin:effnet-lite0'? Known: builtin:effnet-lite0, python:PACKAGE.MODULE:CALLABLE, run:FOLDER, PATH.npy, \
+timm:MODEL, open_clip:ARCH/TAG, hf:ORG/NAME, onnx:FOLDER.
     """
     options = Options(normalise=normalise, threads=threads)
     if isinstance(source, str | os.PathLike):
@@ -82,7 +86,9 @@ def encoder(source: EncoderLike, *, normalise: bool = True, threads: int | None 
 
 
 def known_models() -> list[ModelRow]:
-    """Return the models with a name of their own, the one that is always there first."""
+    """Return the models with a name of their own, the one that is always there first; no model library is imported."""
+    from lookalike.embed.known import KNOWN
+
     return [
         ModelRow(
             name=BUILTIN,
@@ -91,7 +97,18 @@ def known_models() -> list[ModelRow]:
             licence="Apache-2.0",
             good_for="offline default and baseline row: product and scene categories, not single instances",
             on_disk=True,
-        )
+        ),
+        *(
+            ModelRow(
+                name=model.name,
+                dim=model.dim,
+                image_size=model.image_size,
+                licence=model.licence,
+                good_for=model.good_for,
+                on_disk=model.on_disk,
+            )
+            for model in KNOWN
+        ),
     ]
 
 
@@ -139,11 +156,31 @@ def _python(model: str, options: Options) -> Encoder:
 
 
 def _unknown(name: str) -> UnknownNameError:
-    return UnknownNameError(
-        "encoder",
-        name,
-        [*(row.name for row in known_models()), "python:PACKAGE.MODULE:CALLABLE", "run:FOLDER", f"PATH{SUFFIX}"],
-    )
+    return UnknownNameError("encoder", name, [BUILTIN, *PATTERNS])
+
+
+def _timm(model: str, options: Options) -> Encoder:
+    from lookalike.embed.timm_source import open_timm
+
+    return open_timm(model, options)
+
+
+def _open_clip(model: str, options: Options) -> Encoder:
+    from lookalike.embed.open_clip_source import open_open_clip
+
+    return open_open_clip(model, options)
+
+
+def _hf(model: str, options: Options) -> Encoder:
+    from lookalike.embed.hf_source import open_hf
+
+    return open_hf(model, options)
+
+
+def _onnx(model: str, options: Options) -> Encoder:
+    from lookalike.embed.onnx_file import open_onnx
+
+    return open_onnx(model, options)
 
 
 def _siblings(module_name: str) -> list[str]:
@@ -163,5 +200,15 @@ SOURCES: Mapping[str, Callable[[str, Options], Encoder]] = {
     "builtin": _builtin,
     "python": _python,
     "run": _run,
+    "timm": _timm,
+    "open_clip": _open_clip,
+    "hf": _hf,
+    "onnx": _onnx,
 }
 """Every source of encoders that exists; a new one is a line here."""
+
+PATTERNS = (
+    "python:PACKAGE.MODULE:CALLABLE", "run:FOLDER", f"PATH{SUFFIX}",
+    "timm:MODEL", "open_clip:ARCH/TAG", "hf:ORG/NAME", "onnx:FOLDER",
+)  # fmt: skip
+"""What a name may look like, for the sentence that refuses another one."""

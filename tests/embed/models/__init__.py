@@ -1,0 +1,1 @@
+"""Models of other libraries, tiny and random, through the real loading code."""
