@@ -54,24 +54,20 @@ class SemiHardMiner(BaseMiner):
         usable = same & other.any(dim=1, keepdim=True)
         if self.every_positive:
             anchor, positive = torch.where(usable)
-        else:
-            anchor = torch.where(usable.any(dim=1))[0]
-            positive = matrix.masked_fill(~usable, -torch.inf).argmax(dim=1)[anchor]
-        return anchor, positive, self._negatives(matrix, other, anchor, positive)
+            return anchor, positive, self._searched(matrix, other, anchor, positive)
+        anchor = torch.where(usable.any(dim=1))[0]
+        reach, positive = matrix.masked_fill(~usable, -torch.inf).max(dim=1, keepdim=True)
+        inside = other & (matrix > reach) & (matrix < reach + self.margin)
+        hardest = matrix.masked_fill(~other, torch.inf).argmin(dim=1)
+        nearest = matrix.masked_fill(~inside, torch.inf).argmin(dim=1)
+        return anchor, positive[anchor, 0], torch.where(inside.any(dim=1), nearest, hardest)[anchor]
 
-    def _negatives(self, matrix: Tensor, other: Tensor, anchor: Tensor, positive: Tensor) -> Tensor:
-        """Search each pair's distance in the sorted distances of its anchor's negatives."""
+    def _searched(self, matrix: Tensor, other: Tensor, anchor: Tensor, positive: Tensor) -> Tensor:
+        """Search each pair's distance in the sorted distances of its anchor's negatives: B² log B, and no cube."""
         near, order = matrix.masked_fill(~other, torch.inf).sort(dim=1, stable=True)
-        reach = matrix[anchor, positive]
-        # One row of `near` a pair would be B³ with every positive; a search per anchor keeps it at B².
-        first = torch.empty_like(anchor)
-        if self.every_positive:
-            wanted = matrix.contiguous()
-            first = torch.searchsorted(near, wanted, right=True)[anchor, positive]
-        else:
-            first = torch.searchsorted(near[anchor], reach[:, None], right=True)[:, 0]
+        first = torch.searchsorted(near, matrix.contiguous(), right=True)[anchor, positive]
         beyond = near[anchor, first.clamp(max=near.shape[1] - 1)]
-        inside = (first < near.shape[1]) & (beyond < reach + self.margin)
+        inside = (first < near.shape[1]) & (beyond < matrix[anchor, positive] + self.margin)
         return order[anchor, torch.where(inside, first, torch.zeros_like(first))]
 
 

@@ -61,17 +61,17 @@ class Objective(nn.Module):
             same = codes[:, None] == codes[None, :]
             positives = int(same.sum()) - len(codes)
             if positives == 0 or bool(same.all()):  # no positive pair, or no negative one: no triplet either
-                return Outcome(vectors.sum() * 0.0, learns=False)
+                return Outcome(vectors.sum() * 0.0 + 0.0, learns=False)
             mined = None
             if self.miner is not None:
                 mined = self.miner(vectors, codes)
                 if len(mined[0]) == 0:
-                    return Outcome(vectors.sum() * 0.0, learns=False)
+                    return Outcome(vectors.sum() * 0.0 + 0.0, learns=False)
             return _outcome(self.loss(vectors, codes, mined), vectors)
 
 
 def _outcome(loss: Tensor, vectors: Tensor) -> Outcome:
     """A loss of exactly 0 teaches nothing, but a step would still move the weights by momentum and decay."""
     if float(loss.detach()) == 0.0:
-        return Outcome(vectors.sum() * 0.0, learns=False)
+        return Outcome(vectors.sum() * 0.0 + 0.0, learns=False)
     return Outcome(loss, learns=True)
