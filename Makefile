@@ -31,15 +31,16 @@ clean:
 	rm -rf $(VENV) $(BENCH_VENV) dist build .mypy_cache .ruff_cache .pytest_cache
 
 $(CORE): requirements/core.txt
-	$(PYTHON) scripts/require_python.py
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
-	rm -f $(VENV)/.core-* && touch $@
+	@$(PYTHON) scripts/require_python.py
+	@echo "setting up $(VENV) (about half a gigabyte, once)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@rm -f $(VENV)/.core-* && touch $@
 
 $(TEST): $(CORE) requirements/test.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
-	rm -f $(VENV)/.test-* && touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
+	@rm -f $(VENV)/.test-* && touch $@
 
 $(BENCH): requirements/core.txt requirements/bench.txt
 	$(PYTHON) scripts/require_python.py
