@@ -81,12 +81,11 @@ def measured(shop: Shop, request: IndexRequest, settings: Settings, work: Work) 
         "tags": {"overlap": said, "p50_ms": said, "p95_ms": said, "build_s": "measured",
                  "bytes": "exact" if table.exact else "estimated"},
     }  # fmt: skip
-    return dict(
-        plain({
-            "measured": [row], "chosen": None, "reason": " ".join([*index.notices, *_scanned(len(items))]), "n": len(vectors),
-            "dim": items.shape[1], "measured_n": len(items), "metric": store.metric,
-        })
-    )  # fmt: skip
+    told = {
+        "measured": [row], "chosen": None, "reason": " ".join([*index.notices, *_scanned(len(items))]),
+        "n": len(vectors), "dim": items.shape[1], "measured_n": len(items), "metric": store.metric,
+    }  # fmt: skip
+    return dict(plain(told))
 
 
 def _scanned(n: int) -> list[str]:
