@@ -26,27 +26,51 @@ Inverted: TypeAlias = tuple[Ids, Columns, Scores]
 
 
 @numba.njit(cache=True)
-def nearest_lists(distances: Scores, count: int) -> Lists:
-    """(n, n) distances -> the first `count` entries of every row, itself first, equal distances by index."""
+def pool_matrix(products: Scores, squares: Scores, probe: Scores, step: float) -> Scores:
+    """(n, n) inner products of the candidates -> (n + 1, n + 1) distances, the probe's own first.
+
+    Candidate to candidate `squares[i] + squares[j] - 2 products[i, j]`, rounded to whole multiples of `step`.
+    """
+    n = squares.size
+    out = np.zeros((n + 1, n + 1), np.float64)
+    inverse = 1.0 / step
+    for i in range(n):
+        out[0, i + 1] = out[i + 1, 0] = max(0.0, probe[i])
+        for j in range(n):
+            out[i + 1, j + 1] = max(0.0, np.rint((squares[i] + squares[j] - 2.0 * products[i, j]) * inverse) * step)
+        out[i + 1, i + 1] = 0.0
+    return out
+
+
+@numba.njit(cache=True)
+def nearest_lists(distances: Scores, edges: Vectors, count: int) -> Lists:
+    """(n, n) distances -> the first `count` entries of every row, itself first, equal distances by index.
+
+    `edges`, (n,), is at least the `count`-th smallest value of each row: numpy finds it several times faster than a
+    loop here.
+    """
     n = distances.shape[0]
     lists = np.empty((n, count), np.int32)
     kept = np.empty(count, np.float64)
+    near = np.empty(n + 1, np.int32)
     for row in range(n):
+        size = 0
+        for column in range(n):  # written every time and kept only where it counts: no branch to guess wrong
+            near[size] = column
+            size += (distances[row, column] <= edges[row]) & (column != row)
         lists[row, 0] = row
         kept[0] = -np.inf
-        size = 1
-        for column in range(n):
+        kept[1:] = np.inf
+        for column in near[:size]:
             value = distances[row, column]
-            if column == row or (size == count and not value < kept[size - 1]):
-                continue
-            place = size if size < count else size - 1
-            while kept[place - 1] > value:
-                kept[place] = kept[place - 1]
-                lists[row, place] = lists[row, place - 1]
-                place -= 1
-            kept[place] = value
-            lists[row, place] = column
-            size = min(size + 1, count)
+            if value < kept[count - 1]:
+                place = count - 1
+                while kept[place - 1] > value:
+                    kept[place] = kept[place - 1]
+                    lists[row, place] = lists[row, place - 1]
+                    place -= 1
+                kept[place] = value
+                lists[row, place] = column
     return lists
 
 
@@ -71,6 +95,18 @@ def _reciprocal(lists: Lists, row: int, count: int, out: Columns) -> int:
 
 
 @numba.njit(cache=True)
+def _ascend(values: Columns, start: int, stop: int) -> None:
+    """Sort a short stretch in place, by insertion: numba's own sort costs more than the sets it is used on."""
+    for entry in range(start + 1, stop):
+        value = values[entry]
+        place = entry
+        while place > start and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+
+
+@numba.njit(cache=True)
 def expanded_sets(lists: Lists, half_count: int, strict: bool) -> tuple[Ids, Columns]:
     """R*(p) of every element as (n + 1,) offsets and ascending members (Eq. 3 and 4 of Zhong et al.).
 
@@ -80,7 +116,10 @@ def expanded_sets(lists: Lists, half_count: int, strict: bool) -> tuple[Ids, Col
     offsets = np.zeros(n + 1, np.int64)
     members = np.empty(max(n * count * 2, 16), np.int32)
     full = np.empty(count, np.int32)
-    half = np.empty(count, np.int32)
+    halves = np.empty((n, half_count), np.int32)
+    sizes = np.empty(n, np.int32)
+    for row in range(n):
+        sizes[row] = _reciprocal(lists, row, half_count, halves[row])
     in_full = np.full(n, -1, np.int32)
     in_union = np.full(n, -1, np.int32)
     total = 0
@@ -97,18 +136,19 @@ def expanded_sets(lists: Lists, half_count: int, strict: bool) -> tuple[Ids, Col
             members[total + place] = full[place]
         end = total + size
         for place in range(size):
-            own = _reciprocal(lists, full[place], half_count, half)
+            other = full[place]
+            own = sizes[other]
             shared = 0
             for position in range(own):
-                shared += in_full[half[position]] == row
-            if 3 * shared > 2 * own or (not strict and 3 * shared == 2 * own):
+                shared += in_full[halves[other, position]] == row
+            if shared < own and (3 * shared > 2 * own or (not strict and 3 * shared == 2 * own)):
                 for position in range(own):
-                    other = half[position]
-                    if in_union[other] != row:
-                        in_union[other] = row
-                        members[end] = other
+                    joined = halves[other, position]
+                    if in_union[joined] != row:
+                        in_union[joined] = row
+                        members[end] = joined
                         end += 1
-        members[total:end].sort()
+        _ascend(members, total, end)
         total = end
         offsets[row + 1] = total
     return offsets, members[:total].copy()
@@ -176,19 +216,52 @@ def average_rows(lists: Lists, offsets: Ids, columns: Columns, weights: Scores) 
 
 
 @numba.njit(cache=True)
-def shared_with(offsets: Ids, columns: Columns, weights: Scores, queries: int) -> Scores:
-    """(q, n - q) sums of minima of the first q sparse rows with all later ones."""
-    n = offsets.size - 1
+def shared_with(lists: Lists, offsets: Ids, columns: Columns, weights: Scores, queries: int) -> Scores:
+    """(q, n - q) sums of minima of the averaged features of the first q elements with those of all later ones.
+
+    The average of each list's rows (Eq. 11) is taken on the fly and only in the columns where the query has weight:
+    `average_rows` followed by the sums, without its output.
+    """
+    n, count = lists.shape
+    order = lists.copy()
+    for row in range(n):
+        _ascend(order[row], 0, count)
     out = np.zeros((queries, n - queries), np.float64)
-    dense = np.zeros(n, np.float64)
+    probe = np.zeros(n, np.float64)
+    sums = np.zeros(n, np.float64)
+    place = np.full(n, -1, np.int32)  # where a column stands among the query's own
+    touches = np.empty(n, np.bool_)
     for query in range(queries):
-        for entry in range(offsets[query], offsets[query + 1]):
-            dense[columns[entry]] = weights[entry]
+        for source in order[query]:
+            for entry in range(offsets[source], offsets[source + 1]):
+                probe[columns[entry]] += weights[entry]
+        own = np.flatnonzero(probe)
+        for position in range(own.size):
+            place[own[position]] = position
+        for source in range(n):
+            touches[source] = False
+            for entry in range(offsets[source], offsets[source + 1]):
+                if place[columns[entry]] >= 0:
+                    touches[source] = True
+                    break
         for row in range(queries, n):
-            for entry in range(offsets[row], offsets[row + 1]):
-                out[query, row - queries] += min(dense[columns[entry]], weights[entry])
-        for entry in range(offsets[query], offsets[query + 1]):
-            dense[columns[entry]] = 0.0
+            found = False
+            for source in order[row]:
+                if touches[source]:
+                    found = True
+                    for entry in range(offsets[source], offsets[source + 1]):
+                        position = place[columns[entry]]
+                        if position >= 0:
+                            sums[position] += weights[entry]
+            if found:
+                total = 0.0
+                for position in range(own.size):
+                    total += min(probe[own[position]], sums[position])
+                    sums[position] = 0.0
+                out[query, row - queries] = total / count
+        for column in own:
+            probe[column] = 0.0
+            place[column] = -1
     return out
 
 

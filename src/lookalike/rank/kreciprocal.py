@@ -15,9 +15,9 @@ from lookalike.errors import InputError, InputTypeError, NonFiniteError, ShapeEr
 from lookalike.index.neighbours import Metric, Neighbours
 from lookalike.rank.pools import reorder
 
-DIGITS = 2.0**40
-"""Distances are kept to 40 binary digits of the largest: a matrix product rounds one pair differently by its place in
-the block, and exact duplicates must tie."""
+DIGITS = 42
+"""Distances are kept to so many binary digits of four times the largest square: a matrix product rounds one pair
+differently by its place in the block, and exact duplicates must tie."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,14 +103,13 @@ def _final_distances(matrix: Scores, queries: int, settings: KReciprocal) -> Sco
     k1 = min(settings.k1, n - 1)
     scale = matrix.max(axis=1)
     scale[scale == 0] = 1.0
-    lists = kernels.nearest_lists(matrix, k1 + 1)
+    edges = np.partition(matrix.astype(np.float32), k1, axis=1)[:, k1]  # half the width, twice the speed
+    lists = kernels.nearest_lists(matrix, np.nextafter(edges, np.float32(np.inf)), k1 + 1)
     offsets, columns = kernels.expanded_sets(lists, round(k1 / 2) + 1, settings.strict_overlap)
     weights = kernels.gaussian_weights(offsets, columns, matrix, scale)
-    k2 = min(settings.k2, k1)
-    if k2 > 1:
-        offsets, columns, weights = kernels.average_rows(lists[:, :k2].copy(), offsets, columns, weights)
+    averaged = lists[:, : min(settings.k2, k1)].copy()
+    shared = kernels.shared_with(averaged, offsets, columns, weights, queries)
     original = matrix[:queries, queries:] / scale[:queries, None]
-    shared = kernels.shared_with(offsets, columns, weights, queries)
     return mix(jaccard(shared), original, settings.lambda_value)
 
 
@@ -133,38 +132,31 @@ def candidate_distances(scores: Scores, vectors: Vectors, metric: Metric) -> Sco
     included, so that lists rank by inner product and unit vectors give half the cosine distance; where the probe is
     much shorter than the candidates, no list holds it and the original order stays.
     """
-    matrix = vectors.astype(np.float64)
-    products = np.empty((len(scores) + 1, len(scores) + 1))
-    squares = np.einsum("nd,nd->n", matrix, matrix)
-    if metric == "cosine":
-        matrix /= np.sqrt(squares)[:, None]
-        squares = np.ones(len(matrix))
+    from lookalike.rank import kernels
+
     if metric == "l2":  # the mean changes no distance and takes the cancellation out of far-away clouds
-        matrix -= matrix.mean(axis=0)
-        squares = np.einsum("nd,nd->n", matrix, matrix)
+        matrix = np.subtract(vectors, vectors.mean(axis=0, dtype=np.float64))
+    else:
+        matrix = vectors.astype(np.float64)
+    if metric == "cosine":
+        matrix /= np.sqrt(np.einsum("nd,nd->n", matrix, matrix))[:, None]
+    products = matrix @ matrix.T
+    squares = products.diagonal().copy()
+    probe = 2.0 - 2.0 * scores if metric == "cosine" else scores
     if metric == "ip":
         largest = max(float(squares.max()), float(scores.max()))
-        squares = np.full(len(matrix), largest)
-    inner = products[1:, 1:]
-    np.matmul(matrix, matrix.T, out=inner)
-    inner *= -2.0
-    inner += squares
-    inner += squares[:, None]
-    row = {"l2": scores, "cosine": 2.0 - 2.0 * scores, "ip": 2.0 * (squares[0] - scores)}[metric]
-    products[0, 1:] = products[1:, 0] = row
-    np.maximum(products, 0.0, out=products)
-    np.fill_diagonal(products, 0.0)
-    unit = products.max() / DIGITS
-    if unit > 0:
-        inner /= unit
-        np.rint(inner, out=inner)
-        inner *= unit
-    return products
+        squares, probe = np.full(len(matrix), largest), 2.0 * (largest - scores)
+    size = max(4.0 * float(squares.max()), float(probe.max()), np.finfo(np.float64).tiny)
+    step = math.ldexp(1.0, math.frexp(size)[1] - DIGITS)
+    return kernels.pool_matrix(products, squares, probe, step)
 
 
 def pool_of_scores(scores: Scores, vectors: Vectors, metric: Metric, settings: KReciprocal) -> Scores:
     """Final distances (n,) of one pool from the probe's (n,) scores and the candidates' (n, d) vectors."""
     return np.asarray(_final_distances(candidate_distances(scores, vectors, metric), 1, settings)[0])
+
+
+_NUMBERS = (int, float, np.number)
 
 
 class KReciprocalReranker:
@@ -233,7 +225,9 @@ class KReciprocalReranker:
         vectors = self._store.vectors(self._store.ids_of([candidate.path for candidate in candidates]))
         final = pool_of_scores(scores, vectors, self._store.metric, self._settings)
         order = np.argsort(final, kind="stable")[:top_k]
-        return [Candidate(candidates[i].path, float(final[i])) for i in order]
+        return [
+            Candidate(candidates[i].path, score) for i, score in zip(order.tolist(), final[order].tolist(), strict=True)
+        ]
 
 
 def rerank_k_reciprocal(
@@ -266,11 +260,10 @@ def _checked_scores(candidates: Sequence[Candidate]) -> Scores:
     for candidate in candidates:
         if not isinstance(candidate, Candidate):
             raise InputTypeError(f"Each candidate must be a Candidate(path, score), not {type(candidate).__name__}.")
-        if not isinstance(candidate.score, int | float | np.number) or not math.isfinite(candidate.score):
+        if not isinstance(candidate.score, _NUMBERS) or not math.isfinite(candidate.score):
             raise InputError(f"The score of {candidate.path!r} is {candidate.score!r}; a finite number is needed.")
-    seen: set[str] = set()
-    for candidate in candidates:
-        if candidate.path in seen:
-            raise InputError(f"The candidates hold {candidate.path!r} twice; a pool holds each item once.")
-        seen.add(candidate.path)
-    return np.array([candidate.score for candidate in candidates], dtype=np.float64)
+    paths, scores = zip(*candidates, strict=True)
+    if len(set(paths)) < len(paths):
+        twice = next(path for place, path in enumerate(paths) if path in paths[:place])
+        raise InputError(f"The candidates hold {twice!r} twice; a pool holds each item once.")
+    return np.array(scores, dtype=np.float64)
