@@ -18,25 +18,40 @@ from __future__ import annotations
 
 import difflib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import numpy as np
 
 from lookalike.arrays import Mask
+from lookalike.catalogue.conditions import (
+    Chain,
+    Compare,
+    Condition,
+    Field,
+    Like,
+    Missing,
+    Not,
+    OneOf,
+    Operator,
+    Type,
+    Value,
+    as_sql,
+)
 from lookalike.catalogue.tokens import Token, tokens
 from lookalike.errors import InputError
 
-Type: TypeAlias = Literal["text", "integer", "real", "boolean"]
-Value: TypeAlias = str | int | float | bool | None
+__all__ = ["Field", "Filter", "FilterError", "Type", "Value", "mask", "parse", "tree"]
 
 MAX_VALUES = 900
 """SQLite builds of the last ten years bind at least 999 values a statement."""
 MAX_DEPTH = 100
 MAX_COMPARISONS = 800
 """Together with MAX_DEPTH below SQLite's limit of 1,000 levels in one expression."""
-_COMPARISONS = {"=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARISONS: Mapping[str, Operator] = {
+    "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+}  # fmt: skip
 _KEYWORDS = frozenset(["and", "or", "not", "in", "like", "contains", "is", "null", "true", "false"])
 
 
@@ -46,14 +61,6 @@ class FilterError(InputError):
     def __init__(self, text: str, position: int, message: str, *, hint: str = "") -> None:
         super().__init__(f"Filter {text!r}: {message} at character {position + 1}.", hint=hint)
         self.position = position
-
-
-@dataclass(frozen=True)
-class Field:
-    """A column that may be named in a filter: its SQL expression (trusted) and the type of its values."""
-
-    sql: str
-    type: Type
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,15 @@ def parse(text: str, fields: Mapping[str, Field]) -> Filter:
     >>> parse("label in ('mug', 'cup') and not year < 2020", {"label": Field("c1", "text"), "year": Field("c2", "integer")})
     Filter(sql='(c1 IN (?, ?) AND NOT (c2 < ?))', values=('mug', 'cup', 2020))
     """  # noqa: E501 - a doctest line
+    return Filter(*as_sql(tree(text, fields)))
+
+
+def tree(text: str, fields: Mapping[str, Field]) -> Condition:
+    """Parse a filter over these columns into its tree, for engines that are not SQLite.
+
+    Raises:
+        FilterError: as `parse`.
+    """
     return _Parser(text, fields).whole()
 
 
@@ -109,14 +125,14 @@ class _Parser:
         self._at = 0
         self._depth = 0
         self._comparisons = 0
-        self._values: list[Value] = []
+        self._values = 0
 
-    def whole(self) -> Filter:
+    def whole(self) -> Condition:
         if self._next.kind == "end":
             raise self._fail(0, "there is nothing to compare", "Write for example: label = 'shoe'")
-        sql = self._any()
+        condition = self._any()
         self._end()
-        return Filter(sql, tuple(self._values))
+        return condition
 
     def _end(self) -> None:
         if self._next.kind != "end":
@@ -144,66 +160,62 @@ class _Parser:
             return True
         return False
 
-    def _any(self) -> str:
+    def _any(self) -> Condition:
         return self._chain("or", lambda: self._chain("and", self._term))
 
-    def _chain(self, word: str, part: Any) -> str:
+    def _chain(self, word: Literal["and", "or"], part: Callable[[], Condition]) -> Condition:
         parts = [part()]
         while self._word(word):
             parts.append(part())
-        return parts[0] if len(parts) == 1 else f"({f' {word.upper()} '.join(parts)})"
+        return parts[0] if len(parts) == 1 else Chain(word, tuple(parts))
 
-    def _term(self) -> str:
+    def _term(self) -> Condition:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._fail(self._next.start, f"more than {MAX_DEPTH} parentheses or 'not' inside each other")
         try:
             if self._word("not"):
-                return f"NOT ({self._term()})"
+                return Not(self._term())
             if self._symbol("("):
-                sql = self._any()
+                inside = self._any()
                 if not self._symbol(")"):
                     raise self._unexpected("'and', 'or' or ')'")
-                return sql
+                return inside
             return self._comparison()
         finally:
             self._depth -= 1
 
-    def _comparison(self) -> str:
+    def _comparison(self) -> Condition:
         self._comparisons += 1
         if self._comparisons > MAX_COMPARISONS:
             raise self._fail(self._next.start, f"more than {MAX_COMPARISONS} comparisons")
         field = self._column()
         return self._null_or_list(field) if self._next.kind == "word" else self._ordered(field)
 
-    def _ordered(self, field: Field) -> str:
+    def _ordered(self, field: Field) -> Condition:
         if self._next.kind == "symbol" and self._next.text in _COMPARISONS:
             operator = _COMPARISONS[self._take().text]
-            self._bind(field)
-            return f"{field.sql} {operator} ?"
+            return Compare(field, operator, self._value(field))
         raise self._unexpected("a comparison (=, !=, <, in, like, is null)")
 
-    def _null_or_list(self, field: Field) -> str:
+    def _null_or_list(self, field: Field) -> Condition:
         if self._word("is"):
             negated = self._word("not")
             if not self._word("null"):
                 raise self._unexpected("'null'")
-            return f"{field.sql} IS {'NOT ' if negated else ''}NULL"
-        negation = "NOT " if self._word("not") else ""
+            return Missing(field, negated)
+        negated = self._word("not")
         if self._word("in"):
-            return f"{field.sql} {negation}IN ({self._list(field)})"
+            return OneOf(field, self._list(field), negated)
         if self._word("like"):
-            self._bind(Field(field.sql, "text"))
-            return f"{field.sql} {negation}LIKE ?"
+            return Like(field, str(self._value(Field(field.sql, "text"))), negated=negated)
         if self._word("contains"):
-            self._bind(Field(field.sql, "text"))
-            literal = str(self._values[-1])
+            literal = str(self._value(Field(field.sql, "text")))
             for special in "\\%_":
                 literal = literal.replace(special, "\\" + special)
-            self._values[-1] = f"%{literal}%"
-            return f"{field.sql} {negation}LIKE ? ESCAPE '\\'"
+            return Like(field, f"%{literal}%", escaped=True, negated=negated)
         raise self._unexpected(
-            "'in', 'like' or 'contains'" if negation else "a comparison (=, !=, <, in, like, is null)"
+            "'in', 'like' or 'contains'" if negated else "a comparison (=, !=, <, in, like, is null)"
         )
 
     def _column(self) -> Field:
@@ -223,22 +235,21 @@ class _Parser:
             token.start, f"there is no column {token.text!r}", f"{guess}Columns: {', '.join(self._fields)}."
         )
 
-    def _list(self, field: Field) -> str:
+    def _list(self, field: Field) -> tuple[Value, ...]:
         if not self._symbol("("):
             raise self._unexpected("'(' and a list of values")
-        count = 1
-        self._bind(field)
+        values = [self._value(field)]
         while self._symbol(","):
-            self._bind(field)
-            count += 1
+            values.append(self._value(field))
         if not self._symbol(")"):
             raise self._unexpected("',' or ')'")
-        return ", ".join("?" * count)
+        return tuple(values)
 
-    def _bind(self, field: Field) -> None:
+    def _value(self, field: Field) -> Value:
         """Take a value, in the type of its column, so that 7 and '7' mean what the column means by them."""
         token = self._next
-        if len(self._values) == MAX_VALUES:
+        self._values += 1
+        if self._values > MAX_VALUES:
             raise self._fail(token.start, f"more than {MAX_VALUES} values")
         if self._word("null"):
             raise self._fail(token.start, "nothing equals null", "Write: is null, or: is not null")
@@ -248,10 +259,11 @@ class _Parser:
             raise self._unexpected("a value", hint)
         self._at += 1
         try:
-            self._values.append(_READ[field.type](token.text))
+            value: Value = _READ[field.type](token.text)
         except ValueError:
             kind = _NOUNS[field.type]
             raise self._fail(token.start, f"the column holds {kind}, and {token.text!r} is not of them") from None
+        return value
 
     def _unexpected(self, expected: str, hint: str = "") -> FilterError:
         token = self._next
