@@ -12,9 +12,10 @@ from lookalike.index.memory import predict
 from lookalike.index.plan import bytes_read, measure_bandwidth, plan
 
 
-def test_a_hundred_million_vectors_fit_16_gigabytes_as_ivf_pq_only() -> None:
+def test_a_hundred_million_vectors_fit_16_gigabytes_only_as_codes_beside_their_file() -> None:
     rows = plan(100_000_000, 512, ram=16 * 10**9)
-    assert [row.kind for row in rows if row.fits] == ["ivf-pq"]
+    fitting = [(row.kind, row.settings.refine) for row in rows if row.fits]
+    assert fitting == [("ivf-pq", "none"), ("ivf-pq", "vectors"), ("ivf-rabitq", "vectors"), ("ivf-pqfs", "vectors")]
     assert all(row.misses for row in rows if not row.fits)
     flat = next(row for row in rows if row.kind == "flat")
     # vectors 204.8 GB, ids 0.8 GB, one bit each for tombstones
@@ -29,9 +30,18 @@ def test_a_flat_scan_takes_its_bytes_over_the_bandwidth() -> None:
 
 def test_cells_read_their_probed_share_and_all_centroids() -> None:
     table = predict(1_000_000, 512, kind="ivf-pq")
-    streamed, reached = bytes_read(table)
-    assert streamed == 80 * (64 + 8) * 1_000_000 // 4000 + 8_192_000  # nprobe 80 of 4,000 cells
-    assert reached == 10
+    assert table.settings.nprobe == 120
+    streamed, reached, filed = bytes_read(table)
+    assert streamed == 120 * (64 + 8) * 1_000_000 // 4000 + 8_192_000  # nprobe 120 of 4,000 cells
+    assert (reached, filed) == (0, 10)
+
+
+def test_originals_that_do_not_fit_beside_the_index_are_read_from_disk() -> None:
+    roomy, tight = (
+        next(r for r in plan(1_000_000, 512, ram=ram) if r.kind == "ivf-pq" and r.settings.refine == "vectors")
+        for ram in (3 * 10**9, 10**9)
+    )
+    assert tight.latency_ms - roomy.latency_ms == pytest.approx(1e3 * 80 * (100e-6 - 120e-9))  # k_factor 8 times k 10
 
 
 def test_every_demand_that_fails_is_named_with_both_numbers() -> None:

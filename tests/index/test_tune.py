@@ -116,11 +116,16 @@ def test_a_memory_limit_brings_in_codes_refined_with_the_mapped_vectors() -> Non
 
 
 def test_kinds_that_cannot_be_trained_are_left_out() -> None:
-    found = tune(X[:100], recall=0.9)
-    assert "ivf-pq" not in {r.kind for r in found.measured}
-    assert found.chosen is not None
+    found = tune(X[:200], recall=0.9, kinds=["ivf-pq", "hnsw"])
+    assert {r.kind for r in found.measured} == {"hnsw"}
     with pytest.raises(InputError, match="19 vectors are too few"):
         tune(X[:19])
+
+
+def test_what_is_scanned_anyway_is_only_measured_flat() -> None:
+    found = tune(X[:1_100])  # 110 held out, 990 left
+    assert [r.kind for r in found.measured] == ["flat"]
+    assert found.chosen is found.measured[0]
 
 
 def test_impossible_demands_are_refused() -> None:

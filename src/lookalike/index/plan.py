@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from lookalike.errors import InputError
-from lookalike.index.kinds import KINDS, Cells, Hnsw, Settings, settings_dict, settings_for
+from lookalike.index.kinds import KINDS, TIGHT, Cells, Hnsw, Settings, settings_dict, settings_for
 from lookalike.index.memory import FLOAT, ID, MemoryTable, predict
 from lookalike.index.neighbours import check_metric
 from lookalike.threads import blas
@@ -21,18 +21,21 @@ MISS_S = 120e-9  # seconds to reach one vector at random in main memory
 CALL_S = 40e-6  # seconds around every search: preparing the query, scoring and ordering its candidates
 VISITS = 16  # vectors a graph looks at per place in its beam, measured at 100,000 × 384
 K = 10
-# Overlap with exact search at default settings on `generated.clustered` vectors, 100,000 × 384, to one decimal of a
-# per cent downwards; other data differ, which is what `tune` measures.
-TYPICAL: Mapping[str, float] = {
-    "flat": 1.0,
-    "ivf": 0.98,
-    "ivf-sq8": 0.98,
-    "ivf-pq": 0.40,
-    "ivf-pqfs": 0.97,
-    "ivf-rabitq": 0.97,
-    "hnsw": 0.96,
-    "hnsw-sq8": 0.96,
+READ_S = 100e-6  # seconds to read one vector from a solid-state disk
+# Overlap with exact search at default settings on `generated.clustered` vectors of 384 dimensions, 30,000 to 100,000 of
+# them, the lower value, rounded down; other data differ, which is what `tune` measures.
+TYPICAL: Mapping[tuple[str, bool], float] = {
+    ("flat", False): 1.0,
+    ("ivf", False): 0.94,
+    ("ivf-sq8", False): 0.94,
+    ("ivf-pq", False): 0.4,
+    ("ivf-pq", True): 0.9,
+    ("ivf-pqfs", True): 0.94,
+    ("ivf-rabitq", True): 0.94,
+    ("hnsw", False): 0.97,
+    ("hnsw-sq8", False): 0.97,
 }
+"""(kind, refined) to overlap."""
 _PROBE_SIZE = 128 << 20  # bytes scanned to measure bandwidth: more than any cache holds
 
 
@@ -78,28 +81,28 @@ def plan(
     metric: str = "cosine",
     bandwidth: float | None = None,
 ) -> tuple[PlanRow, ...]:
-    """Return one row a kind, fitting ones first, then by bytes; kinds these numbers cannot make are left out.
+    """Return one row a kind and refinement, fitting ones first, then by bytes; impossible kinds are left out.
 
     Bytes are resident bytes after loading and are exact where the format allows. Latency is the bytes a query reads
     over `bandwidth` (bytes a second of one thread; `measure_bandwidth()` for this machine, 8.6e9 where None), plus a
-    miss for every vector reached at random: an estimate. Overlap is what clustered test vectors gave: an estimate, and
-    the reason to run `tune`.
+    miss for every vector reached at random, or a disk read where index and original vectors together exceed `ram`: an
+    estimate. Overlap is what clustered test vectors gave: an estimate, and the reason to run `tune`.
 
     Raises:
         InputError: n, d or a demand that is not above 0.
 
     >>> rows = plan(100_000_000, 512, ram=16 * 10**9, latency_ms=50)
-    >>> [row.kind for row in rows if row.fits]
-    ['ivf-pq']
+    >>> [(row.kind, row.settings.refine) for row in rows if row.fits]
+    [('ivf-pq', 'none'), ('ivf-pq', 'vectors')]
     """
     for name, value in (("n", n), ("d", d), ("ram", ram), ("latency_ms", latency_ms), ("recall", recall)):
         if value is not None and value <= 0:
             raise InputError(f"{name}={value} must be above 0.")
     speed, source = (BANDWIDTH, "estimated") if bandwidth is None else (bandwidth, "measured")
     rows = []
-    for kind in KINDS:
+    for settings in (*map(settings_for, KINDS), *TIGHT):
         try:
-            table = predict(n, d, kind=settings_for(kind), metric=check_metric(metric))
+            table = predict(n, d, kind=settings, metric=check_metric(metric))
         except InputError:
             continue
         rows.append(_row(table, speed, source, ram, latency_ms, recall))
@@ -119,19 +122,24 @@ def measure_bandwidth(*, seconds: float = 0.3) -> float:
     return rows.nbytes / best
 
 
-def bytes_read(table: MemoryTable) -> tuple[int, int]:
-    """Return the bytes one query streams, and the number of vectors it reaches at random."""
+def bytes_read(table: MemoryTable) -> tuple[int, int, int]:
+    """Return the bytes a query streams, the vectors it reaches at random in the index, and those in their own file."""
     settings, n, d = table.settings, table.n, table.d
-    refined = K * getattr(settings, "k_factor", 1) if getattr(settings, "refine", "none") != "none" else K
+    refine = getattr(settings, "refine", "none")
+    candidates = K * getattr(settings, "k_factor", 1)
     if isinstance(settings, Hnsw):
         item = table.components.get("codes", table.components.get("vectors", 0)) // n + FLOAT * 2 * settings.m
         visits = min(n, VISITS * settings.ef_search)
-        return visits * item, visits + K
+        return visits * item, visits, K
     if isinstance(settings, Cells):
         share = (settings.nprobe or 1) / (settings.nlist or 1)
         lists = table.components.get("codes", table.components.get("vectors", 0)) + ID * n
-        return round(share * lists) + table.components["centroids"], refined
-    return FLOAT * n * d, K
+        return (
+            round(share * lists) + table.components["centroids"],
+            candidates * (refine == "sq8"),
+            candidates if refine == "vectors" else K,
+        )
+    return FLOAT * n * d, 0, K
 
 
 def _row(
@@ -142,9 +150,10 @@ def _row(
     latency_ms: float | None,
     recall: float | None,
 ) -> PlanRow:
-    streamed, reached = bytes_read(table)
-    latency = 1e3 * (streamed / speed + reached * MISS_S + CALL_S)
-    overlap = TYPICAL[table.kind]
+    streamed, reached, filed = bytes_read(table)
+    on_disk = ram is not None and table.resident + table.beside["vectors_mapped"] > ram and table.kind != "flat"
+    latency = 1e3 * (streamed / speed + reached * MISS_S + filed * (READ_S if on_disk else MISS_S) + CALL_S)
+    overlap = TYPICAL[table.kind, getattr(table.settings, "refine", "none") != "none"]
     misses = []
     if ram is not None and table.resident > ram:
         misses.append(f"{table.resident:,} bytes are more than {ram:,}.")

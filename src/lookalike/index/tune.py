@@ -12,21 +12,15 @@ import numpy.typing as npt
 
 from lookalike.arrays import as_ids, as_vectors
 from lookalike.errors import InputError
-from lookalike.index.kinds import Settings, settings_dict, settings_for
+from lookalike.index.kinds import TIGHT, Settings, settings_dict, settings_for
 from lookalike.index.neighbours import Metric, check_metric
 from lookalike.index.trial import Demand, Row, Trial, held_out_split
+from lookalike.index.view import EXACT_ROWS
 
 SAMPLE_ROWS = 100_000  # beyond this a seeded sample is measured, and bytes and latency are carried over by rule
 
 GRID: tuple[Settings, ...] = tuple(
     settings_for(kind) for kind in ("flat", "ivf", "ivf-sq8", "ivf-pqfs", "ivf-rabitq", "ivf-pq", "hnsw", "hnsw-sq8")
-)
-
-
-# With a limit on memory also codes refined with the mapped originals: least resident, but every query reads
-# k_factor · k vectors through the page cache, which is only quick while the system has memory to spare for it.
-TIGHT: tuple[Settings, ...] = tuple(
-    settings_for(kind, {"refine": "vectors"}) for kind in ("ivf-pqfs", "ivf-rabitq", "ivf-pq")
 )
 
 
@@ -85,7 +79,8 @@ def tune(
     Beyond `sample_rows` a sample is measured; bytes are then computed for the full size (exact where the format
     allows), while overlap is tagged estimated, and so is latency, scaled by what each kind reads: cells by the square
     root of n, graphs by its logarithm, a scan by n. Latency is that of single queries on one thread; what else the
-    machine does meanwhile lengthens it. Cheapest: fewest resident bytes among those within twice the least latency.
+    machine does meanwhile lengthens it. Up to 1,000 vectors only the scan is measured; with `ram`, also codes refined
+    with the mapped originals. Cheapest: fewest resident bytes among those within twice the least latency.
 
     Raises:
         InputError: fewer than 20 vectors, or an impossible demand.
@@ -100,7 +95,7 @@ def tune(
         as_ids(ids, len(checked))
     queries, items = held_out_split(checked, sample_rows, seed)
     bench = Trial(queries, items, len(checked), chosen_metric, demand, seed)
-    grid = (GRID if ram is None else GRID + TIGHT) if kinds is None else tuple(settings_for(kind) for kind in kinds)
+    grid = _grid(len(items), ram) if kinds is None else tuple(settings_for(kind) for kind in kinds)
     rows: list[Row] = []
     for step, asked in enumerate(grid):
         if progress is not None:
@@ -112,6 +107,12 @@ def tune(
     return TuneReport(
         tuple(rows), chosen, reason, len(checked), checked.shape[1], len(items), chosen_metric, demand, seed
     )
+
+
+def _grid(n: int, ram: int | None) -> tuple[Settings, ...]:
+    if n <= EXACT_ROWS:  # every kind would answer by a scan
+        return GRID[:1]
+    return GRID if ram is None else GRID + TIGHT
 
 
 def choose(rows: Sequence[Row], demand: Demand) -> tuple[Row | None, str]:
