@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import os
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,13 +13,12 @@ import numpy.typing as npt
 from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors, as_vectors, unit
 from lookalike.catalogue.store import Store
-from lookalike.errors import CutOffError, InputError, NotFoundError, ShapeError
+from lookalike.errors import CutOffError, InputError, ShapeError
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.rank.kreciprocal import KReciprocal, mix
 from lookalike.rank.kreciprocal_gallery import Encoding, encode, raw_features
 from lookalike.rank.lists import RankingLists, Space, rank_rows, ranking_lists, settle, space
 
-_FORMAT = 1
 _QUERIES = 64  # queries whose distances to the whole gallery are held at once
 
 
@@ -75,9 +70,9 @@ class GalleryGraph:
 
     @cached_property
     def _index(self) -> tuple[Ids, npt.NDArray[np.int32], Scores]:
-        from lookalike.rank import kernels
+        from lookalike.rank import gallery_kernels
 
-        return kernels.invert(*self._encoding.features, 0, len(self))
+        return gallery_kernels.invert(*self._encoding.features, 0, len(self))
 
     @cached_property
     def _half(self) -> npt.NDArray[np.int32]:
@@ -151,13 +146,13 @@ class GalleryGraph:
         return np.maximum(tile, 0, out=tile)
 
     def _final(self, query: Vectors, original: Vectors) -> Scores:
-        from lookalike.rank import kernels
+        from lookalike.rank import gallery_kernels
 
         near, exact = self._nearest(query, original)
         farthest = float(self._exact(query, np.array([original.argmax()]))[0])
         scale = farthest if farthest > 0 else 1.0
         columns, weights = self._feature(query, near, exact, scale)
-        shared = kernels.shared_from(columns.astype(np.int32), weights, self._index, len(self))
+        shared = gallery_kernels.shared_from(columns.astype(np.int32), weights, self._index, len(self))
         apart = 1.0 - shared / (float(weights.sum()) + 1.0 - shared)  # a query in nobody's list weighs less than 1
         return mix(apart, np.minimum(original.astype(np.float64) / scale, 1.0), self.settings.lambda_value)
 
@@ -207,7 +202,7 @@ class GalleryGraph:
         Raises:
             ShapeError, NonFiniteError: the vectors are refused.
         """
-        from lookalike.rank import kernels
+        from lookalike.rank import gallery_kernels
 
         new = as_vectors(vectors, dim=self.points.vectors.shape[1])
         old, count = len(self), min(self.settings.k1 + 1, len(self) + len(new))
@@ -230,7 +225,7 @@ class GalleryGraph:
                 for top in (*range(0, old, block), *range(old, left + 1, block)):
                     stop = min(top + block, old) if top < old else top + block
                     tile = points.centred[top:stop] @ points.centred[left : left + block].T
-                    kernels.scan_tile(tile, points.squares, top, left, kept, names, far, farthest)
+                    gallery_kernels.scan_tile(tile, points.squares, top, left, kept, names, far, farthest)
         return dataclasses.replace(self, points=points, lists=settle(points, kept, names, farthest, count))
 
     def remove(self, rows: npt.ArrayLike) -> GalleryGraph:
@@ -261,49 +256,6 @@ class GalleryGraph:
         scale = points.pairs(np.arange(len(keep)), farthest)
         lists = RankingLists(names, distances, farthest, np.where(scale > 0, scale, 1.0))
         return dataclasses.replace(self, points=points, lists=lists)
-
-    def save(self, path: str | os.PathLike[str], *, stamp: str) -> None:
-        """Write the lists to an `.npz` file; `stamp` names the vectors they were made from, a revision for example."""
-        about = {
-            "format": _FORMAT,
-            "stamp": stamp,
-            "metric": self.metric,
-            "settings": dataclasses.asdict(self.settings),
-        }
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        with partial.open("wb") as file:
-            np.savez(file, names=self.lists.names, farthest=self.lists.farthest, about=np.array(json.dumps(about)))
-        partial.replace(target)  # a killed run leaves the old file whole
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], vectors: npt.ArrayLike, *, stamp: str) -> GalleryGraph:
-        """Read a saved graph and join it with the vectors it was made from.
-
-        Raises:
-            NotFoundError: no such file.
-            InputError: made from other vectors (another stamp or number of rows), or not a graph of this format.
-        """
-        if not Path(path).is_file():
-            raise NotFoundError(f"There is no file {os.fspath(path)!r}.")
-        try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                about = json.loads(str(stored["about"]))
-                names, farthest = stored["names"], stored["farthest"]
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise InputError(f"{os.fspath(path)!r} is no gallery graph: {error}.", hint="Build it again.") from error
-        rows = as_vectors(vectors)
-        found = (about.get("format"), about.get("stamp"), len(names))
-        if found != (_FORMAT, stamp, len(rows)):
-            raise InputError(
-                f"The gallery graph has format, stamp and rows {found}; expected {(_FORMAT, stamp, len(rows))}.",
-                hint="Build it again from the vectors as they are now.",
-            )
-        points = space(rows, check_metric(about["metric"]))
-        distances = points.pairs(np.repeat(np.arange(len(rows)), names.shape[1]), names.ravel()).reshape(names.shape)
-        scale = points.pairs(np.arange(len(rows)), farthest)
-        lists = RankingLists(names, distances, farthest, np.where(scale > 0, scale, 1.0))
-        return cls(points=points, lists=lists, metric=about["metric"], settings=KReciprocal(**about["settings"]))
 
 
 def rerank_on_graph(

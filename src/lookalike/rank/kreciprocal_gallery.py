@@ -150,7 +150,7 @@ def rerank_jointly(
         ShapeError: not one query a row of neighbours.
         InputError: a neighbour the store does not hold.
     """
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     ids = store.ids()
     q, g = _pair(queries, store.vectors(ids))
@@ -159,11 +159,11 @@ def rerank_jointly(
     if not np.isin(neighbours.ids, ids).all():
         raise InputError("The store lacks some of the neighbours.", hint="Retrieve them from the store as it is now.")
     encoding = _encoded(np.concatenate([q, g]), store.metric, settings, 1, BLOCK)
-    index = kernels.invert(*encoding.features, len(q), len(encoding.points))
+    index = gallery_kernels.invert(*encoding.features, len(q), len(encoding.points))
     answers: list[tuple[Ids, Scores]] = []
     for row, (found, _) in enumerate(neighbours):
         names = np.searchsorted(ids, found).astype(np.int32)[None]
-        shared = kernels.shared_at(encoding.features, row, index, names, len(g))
+        shared = gallery_kernels.shared_at(encoding.features, row, index, names, len(g))
         final = _exact(encoding, row, len(q), names, shared)[0]
         order = np.argsort(final, kind="stable")
         answers.append((found[order], final[order]))
@@ -198,15 +198,15 @@ def _encoded(
 
 def _tiles(encoding: Encoding, queries: int, first: int) -> Iterator[tuple[int, Vectors]]:
     """Final distances of the elements 0..queries to the elements from `first` on, a few rows at a time."""
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     points, scale = encoding.points, encoding.scale
-    index = kernels.invert(*encoding.features, first, len(points))
+    index = gallery_kernels.invert(*encoding.features, first, len(points))
     height = max(1, _TILE_BYTES // (4 * max(1, len(points) - first)))
     for start in range(0, queries, height):
         rows = slice(start, min(start + height, queries))
         tile = points.centred[rows] @ points.centred[first:].T
-        kernels.final_tile(
+        gallery_kernels.final_tile(
             tile,
             points.squares[rows],
             points.squares[first:],
@@ -221,18 +221,20 @@ def _tiles(encoding: Encoding, queries: int, first: int) -> Iterator[tuple[int, 
 
 def _top(encoding: Encoding, queries: int, first: int, k: int, skip: Ids, threads: int | None) -> Neighbours:
     """Cut the best k out of each tile in float32, with a few to spare, and order them in float64."""
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     gallery = len(encoding.points) - first
     if k < 1:
         raise CutOffError(k, gallery)
-    index = kernels.invert(*encoding.features, first, len(encoding.points))
+    index = gallery_kernels.invert(*encoding.features, first, len(encoding.points))
     count = min(k + SPARE + 1, gallery)
     rows: list[tuple[Ids, Scores]] = []
     with processors.blas(threads):
         for start, tile in _tiles(encoding, queries, first):
-            kept, names = kernels.smallest_in_rows(tile, count) if count <= _INSERTED else _sorted_rows(tile, count)
-            shared = kernels.shared_at(encoding.features, start, index, names, gallery)
+            kept, names = (
+                gallery_kernels.smallest_in_rows(tile, count) if count <= _INSERTED else _sorted_rows(tile, count)
+            )
+            shared = gallery_kernels.shared_at(encoding.features, start, index, names, gallery)
             final = _exact(encoding, start, first, names, shared)
             for row in range(len(tile)):
                 ids, scores = _best(names[row], final[row], skip[start + row], k)
@@ -267,11 +269,11 @@ def _row_anew(
     encoding: Encoding, probe: int, first: int, index: tuple[Ids, npt.NDArray[np.int32], Scores], skip: int, k: int
 ) -> tuple[Ids, Scores]:
     """Rank the whole gallery for one probe in float64, where float32 cannot decide what belongs among the best."""
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     gallery = len(encoding.points) - first
     names = np.arange(gallery, dtype=np.int32)[None]
-    shared = kernels.shared_at(encoding.features, probe, index, names, gallery)
+    shared = gallery_kernels.shared_at(encoding.features, probe, index, names, gallery)
     return _best(names[0], _exact(encoding, probe, first, names, shared)[0], skip, k)
 
 

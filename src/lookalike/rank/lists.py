@@ -43,9 +43,9 @@ class Space:
 
     def pairs(self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]) -> Scores:
         """(m,) float64 distances of these pairs."""
-        from lookalike.rank import kernels
+        from lookalike.rank import gallery_kernels
 
-        return kernels.pair_distances(
+        return gallery_kernels.pair_distances(
             self.vectors, rows.astype(np.int64), columns.astype(np.int32), self.largest_product
         )
 
@@ -87,7 +87,7 @@ class RankingLists:
 
 def ranking_lists(points: Space, count: int, *, threads: int | None = 1, block: int = BLOCK) -> RankingLists:
     """Rank every element's nearest `count` (itself first; capped at n) over the whole set."""
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     n = len(points)
     count = min(count, n)
@@ -99,7 +99,7 @@ def ranking_lists(points: Space, count: int, *, threads: int | None = 1, block: 
         for top in range(0, n, block):
             for left in range(top, n, block):
                 tile = points.centred[top : top + block] @ points.centred[left : left + block].T
-                kernels.scan_tile(tile, points.squares, top, left, kept, names, far, farthest)
+                gallery_kernels.scan_tile(tile, points.squares, top, left, kept, names, far, farthest)
     return settle(points, kept, names, farthest, count)
 
 
@@ -132,7 +132,7 @@ def settle(
 
 def rank_rows(points: Space, rows: Ids, count: int, *, block: int = 256) -> RankingLists:
     """Rank the set for some elements only: the same lists as `ranking_lists` has in those rows."""
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     count = min(count, len(points))
     width = max(1, min(count - 1 + SPARE, len(points) - 1))
@@ -147,7 +147,7 @@ def rank_rows(points: Space, rows: Ids, count: int, *, block: int = 256) -> Rank
         tile[np.arange(len(tile)), rows[part]] = -np.inf
         farthest[part] = tile.argmax(axis=1)
         tile[np.arange(len(tile)), rows[part]] = np.inf
-        kept[part], names[part] = kernels.smallest_in_rows(tile, width)
+        kept[part], names[part] = gallery_kernels.smallest_in_rows(tile, width)
     return settle(points, kept, names, farthest, count, rows)
 
 

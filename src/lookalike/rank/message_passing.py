@@ -119,7 +119,7 @@ def rerank_gallery_messages(
     if k < 1:
         raise CutOffError(k, len(g))
     features = propagated(np.concatenate([q, g]), settings or MessagePassing(), threads=threads)
-    from lookalike.rank import kernels
+    from lookalike.rank import gallery_kernels
 
     index = features[len(q) :].T.tocsr()
     answers: list[tuple[Ids, Scores]] = []
@@ -128,7 +128,7 @@ def rerank_gallery_messages(
         plain = topk(q[start:stop], g, k, metric="cosine", threads=threads)
         part = features[start:stop]
         tile = np.zeros((stop - start, len(g)), np.float32)
-        kernels.dot_tile(part.indptr, part.indices, part.data, index.indptr, index.indices, index.data, tile)
+        gallery_kernels.dot_tile(part.indptr, part.indices, part.data, index.indptr, index.indices, index.data, tile)
         answers.extend(_best(tile[row], plain[row][0], k) for row in range(len(tile)))
     return Neighbours.from_rows(answers, "cosine")
 
