@@ -248,7 +248,7 @@ def messages(n: int, dim: int = 512) -> list[Row]:
 
 
 def geometry() -> list[Row]:
-    """Pairs of pictures of 1,000 keypoints each, features in the cache on disk."""
+    """Pairs of pictures of 800 keypoints each, features in the cache on disk."""
     try:
         from PIL import Image
 
@@ -274,7 +274,9 @@ def geometry() -> list[Row]:
                     times.append(time.process_time() - start)
     except ImportError as error:
         return [Row("geometric pair", "lookalike", None, note=f"{error}")]
-    return [Row("geometric pair, 1,000 x 1,000", "lookalike", statistics.median(times), note="features from disk")]
+    return [
+        Row("geometric pair, 800 x 800 keypoints", "lookalike", statistics.median(times), note="features from disk")
+    ]
 
 
 @contextlib.contextmanager

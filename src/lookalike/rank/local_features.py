@@ -35,7 +35,7 @@ class LocalFeatureSettings:
 
     max_side: int = 800
     """The longer side is brought down to this many pixels first; smaller pictures stay as they are."""
-    max_features: int = 1000
+    max_features: int = 800
     """The strongest keypoints are kept; matching two pictures costs their product."""
     contrast: float = 0.02
     """Keypoints of less contrast are dropped: half of the usual 0.04, because product shots have flat parts."""
