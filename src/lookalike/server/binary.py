@@ -9,11 +9,12 @@ from fastapi import Request, Response
 BINARY = "application/octet-stream"
 
 
-def binary(what: str) -> dict[int | str, dict[str, Any]]:
+def binary(what: str, *media_types: str) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI of a binary answer."""
     schema = {"type": "string", "format": "binary"}
+    content = {media_type: {"schema": schema} for media_type in media_types or (BINARY,)}
     return {
-        200: {"description": what, "content": {BINARY: {"schema": schema}}},
+        200: {"description": what, "content": content},
         304: {"description": "Not changed since the ETag the request named."},
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from lookalike.server.shop import Shop
 
 _EFFORT = ("nprobe", "ef_search", "k_factor")
 """Settings of a search, not of what is built."""
+_TYPES: Mapping[str, type] = {"rotate": bool, "refine": str}
+_SAID: Mapping[type, str] = {bool: "true or false", str: "a word", int: "a whole number"}
 _HELD_OUT = 200
 _KEPT = 4
 
@@ -41,13 +44,21 @@ def tuned(shop: Shop, request: TuneRequest, work: Work) -> dict[str, Any]:
     return dict(plain(report.as_dict()))
 
 
-def checked(request: IndexRequest) -> Settings:
-    """Return the settings asked for.
+def checked(kind: str, values: Mapping[str, int | bool | str | None]) -> Settings:
+    """Return the settings asked for; those that are None keep their defaults.
 
     Raises:
         UnknownNameError: no such kind, or no such setting of it.
+        InputError: a value of another type.
+
+    >>> checked("ivf", {"nprobe": 3, "nlist": None}).nprobe
+    3
     """
-    return settings_for(request.kind, {name: value for name, value in request.settings.items() if value is not None})
+    given = {name: value for name, value in values.items() if value is not None}
+    for name, value in given.items():
+        if type(value) is not _TYPES.get(name, int):
+            raise InputError(f"{name}={value!r} must be {_SAID[_TYPES.get(name, int)]}.")
+    return settings_for(kind, given)
 
 
 def measured(shop: Shop, request: IndexRequest, settings: Settings, work: Work) -> dict[str, Any]:

@@ -31,7 +31,7 @@ STATUSES: Mapping[type[LookalikeError], int] = {
     EncoderMismatchError: 422,
     ProtocolError: 409,
     UnknownNameError: 422,
-    MissingExtraError: 501,
+    MissingExtraError: 424,  # Failed Dependency: nothing is wrong with the request or the server
     LookalikeError: 422,
 }
 """The most specific class decides."""

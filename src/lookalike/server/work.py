@@ -39,7 +39,7 @@ def tune(shop: Shop, jobs: Jobs, request: TuneRequest) -> Watched:
 def index(shop: Shop, jobs: Jobs, request: IndexRequest) -> Watched:
     """Start building and measuring one index."""
     said = command("tune", shop.shown, kinds=request.kind)
-    checked = indexing.checked(request)
+    checked = indexing.checked(request.kind, request.settings)
     return jobs.start("index", request.model_dump(), said, lambda work: indexing.measured(shop, request, checked, work))
 
 

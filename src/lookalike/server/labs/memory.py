@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from lookalike.index.kinds import settings_dict, settings_for
+from lookalike.index.kinds import settings_dict
 from lookalike.index.memory import predict
+from lookalike.index.neighbours import check_metric
 from lookalike.server.commands import command
+from lookalike.server.indexing import checked
 from lookalike.server.schemas.labs import MemoryAnswer, MemoryRequest, MemoryTable
 from lookalike.server.shop import Shop
 
@@ -25,13 +27,10 @@ def tables(shop: Shop, request: MemoryRequest) -> MemoryAnswer:
 
 
 def _table(request: MemoryRequest, n: int, dim: int, factor: int, metric: str) -> MemoryTable:
-    from lookalike.index.neighbours import check_metric
-
-    checked = check_metric(request.metric or metric)
-    settings = settings_for(request.kind, {k: v for k, v in request.settings.items() if v is not None})
+    settings = checked(request.kind, request.settings)
     count = n * factor
     drawn = min(count, _LARGEST_GRAPH) if request.kind.startswith("hnsw") else count
-    made = predict(drawn, dim, kind=settings, metric=checked)
+    made = predict(drawn, dim, kind=settings, metric=check_metric(request.metric or metric))
     scale = count / drawn
     told = made.as_dict()
 

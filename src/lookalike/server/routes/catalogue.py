@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from lookalike import __version__
 from lookalike.server import items, overview
-from lookalike.server.binary import binary
+from lookalike.server.binary import BINARY, binary
 from lookalike.server.pictures import SIZES, original, small
 from lookalike.server.ranking import neighbour_lists
 from lookalike.server.routes.wiring import PROBLEMS, TheGate, TheShop
@@ -80,7 +80,7 @@ def item(shop: TheShop, number: Number) -> Item:
     return items.describe(store, items.one(store, number))[0]
 
 
-@router.get("/items/{number}/thumb", response_class=Response, responses=binary("A WebP picture."))
+@router.get("/items/{number}/thumb", response_class=Response, responses=binary("A WebP picture.", "image/webp"))
 async def thumb(
     request: Request,
     shop: TheShop,
@@ -97,7 +97,7 @@ async def thumb(
     return await gate.run(small, request, shop, number, size, v)
 
 
-@router.get("/items/{number}/image", response_class=Response, responses=binary("A picture."))
+@router.get("/items/{number}/image", response_class=Response, responses=binary("A picture.", "image/*", BINARY))
 async def image(
     request: Request,
     shop: TheShop,
