@@ -16,7 +16,8 @@ Refine: TypeAlias = Literal["none", "sq8", "vectors"]
 POINTS_PER_CELL = 39  # below this FAISS warns that k-means has too few points (Clustering.h: min_points_per_centroid)
 TRAIN_PER_CELL = 64  # training points drawn per cell; FAISS's own ceiling of 256 quadruples the time for < 0.1 % recall
 MIN_PROBE = 8  # a default never probes fewer cells, however few there are in all
-PROBE_SHARE = 0.03  # between the 1 and 5 % in common use; on clustered vectors 2 % left 7 % of the answer unfound
+PROBE_SHARE = 0.03  # between the 1 and 5 % in common use; few cells need more of them, so at least their square root:
+# 10,000 clustered vectors gave an overlap of 0.81 at 3 % of 256 cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Flat:
 
 @dataclass(frozen=True, kw_only=True)
 class Cells:
-    """`nlist` k-means cells (4·√n where None), `nprobe` of them read per query (3 %, at least 8, where None)."""
+    """`nlist` k-means cells (4·√n where None), `nprobe` of them read per query (3 % or √nlist, where None)."""
 
     nlist: int | None = None
     nprobe: int | None = None
@@ -182,12 +183,12 @@ def default_nlist(n: int) -> int:
 
 
 def default_nprobe(nlist: int) -> int:
-    """Return 3 % of the cells, at least 8, at most all.
+    """Return 3 % of the cells, at least their square root and 8, at most all.
 
-    >>> default_nprobe(4000), default_nprobe(100), default_nprobe(4)
-    (120, 8, 4)
+    >>> default_nprobe(4000), default_nprobe(256), default_nprobe(4)
+    (120, 16, 4)
     """
-    return min(nlist, max(MIN_PROBE, round(PROBE_SHARE * nlist)))
+    return min(nlist, max(MIN_PROBE, round(PROBE_SHARE * nlist), math.isqrt(nlist)))
 
 
 def default_parts(d: int, dims_per_part: int) -> int:
