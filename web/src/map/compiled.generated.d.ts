@@ -1,0 +1,1 @@
+export const COMPILED: Readonly<Record<string, (...linked: unknown[]) => unknown>>;
