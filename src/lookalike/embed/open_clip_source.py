@@ -22,6 +22,7 @@ from lookalike.errors import InputError, UnknownNameError
 
 FEATURE, EXTRA = "open_clip:ARCH/TAG", "open-clip"
 CONFIG = "open_clip_config.json"
+_CLIP_CACHE = Path("~/.cache/clip")
 FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin", "model.safetensors", "pytorch_model.bin")
 
 
@@ -85,6 +86,7 @@ def _folder(asked: Asked, folder: Path) -> tuple[Path, Path | None]:
 
 def _tagged(asked: Asked) -> Path:
     arch, tag = _split(asked)
+    _known_to_be_missing(asked, arch, tag)
     table = library("open_clip.pretrained", feature=FEATURE, extra=EXTRA)
     config = table.get_pretrained_cfg(arch, tag)
     if not config:
@@ -101,7 +103,7 @@ def _tagged(asked: Asked) -> Path:
             return found
     if config.get("url"):
         name = config["url"].rpartition("/")[2]
-        for folder in (Path("~/.cache/clip").expanduser(), torch_cache()):
+        for folder in (_CLIP_CACHE.expanduser(), torch_cache()):
             looked.append(folder)
             file: Path = folder / name
             if file.is_file():
@@ -109,6 +111,19 @@ def _tagged(asked: Asked) -> Path:
     missing = f"{FILES[0]} of {config['hf_hub'].rpartition('/')[0]}" if config.get("hf_hub") else config["url"]
     how = how_to_supply(asked.name, folder=f"write open_clip:{arch}/FILE for a file of weights")
     raise MissingWeightsError(asked.name, missing, looked, how)
+
+
+def _known_to_be_missing(asked: Asked, arch: str, tag: str) -> None:
+    """Answer for the models of our own table before open_clip is imported, which takes seconds."""
+    from lookalike.embed.known import KNOWN
+
+    for model in KNOWN:
+        repo = Repo.parse(model.repo)
+        if model.name == f"open_clip:{arch}/{tag}" and not repo.folder.exists():
+            elsewhere = [folder for folder in (_CLIP_CACHE.expanduser(), torch_cache()) if folder.is_dir()]
+            if not elsewhere:
+                how = how_to_supply(asked.name, folder=f"write open_clip:{arch}/FILE for a file of weights")
+                raise MissingWeightsError(asked.name, f"{FILES[0]} of {repo.id}", [repo.folder, torch_cache()], how)
 
 
 def _split(asked: Asked) -> tuple[str, str]:

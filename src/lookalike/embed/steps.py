@@ -73,6 +73,9 @@ class Steps:
     offset: Literal["nearest", "floor"] = "nearest"
     """How the crop's offset is rounded (halves to even)."""
     views: Literal["one", "three"] = "one"
+    passes: Literal["quickest", "across"] = "quickest"
+    """Which way is resized first; whole grey levels between the passes make it matter. Pillow takes the quicker order,
+    torchvision always goes across first."""
     values: Literal["whole", "fractional"] = "whole"
     """Whether resized pixels are rounded to whole grey levels; DINOv3 is published with fractions."""
 
@@ -143,7 +146,13 @@ class Steps:
         resample = Image.Resampling(RESAMPLING[self.resample])
         if self.values == "whole":
             source = Image.fromarray(np.ascontiguousarray(image))
-            return np.asarray(source if source.size == target and box is None else source.resize(target, resample, box))
+            if source.size == target and box is None:
+                return np.asarray(source)
+            if self.passes == "across":
+                x0, y0, x1, y1 = box or (0.0, 0.0, *source.size)
+                source = source.resize((target[0], source.height), resample, (x0, 0, x1, source.height))
+                box = (0, y0, target[0], y1)
+            return np.asarray(source.resize(target, resample, box))
         planes = [Image.fromarray(np.ascontiguousarray(image[..., plane], dtype=np.float32)) for plane in range(3)]
         return np.stack([np.asarray(plane.resize(target, resample, box)) for plane in planes], axis=-1)
 
@@ -200,6 +209,7 @@ class Steps:
         crops = "centre crop" if self.views == "one" else "three crops along the long side, vectors averaged,"
         filled = f", fill {_listed(self.fill)}" if self.fit == "long" or self.side < self.size else ""
         fractions = "" if self.values == "whole" else "fractions of grey levels kept, "
+        rule += "" if self.passes == "quickest" else ", across first"
         return (
             f"upright RGB, {sides} {self.side} ({self.resample}, antialiased{rule}), {crops} {self.size} "
             f"(offset {self.offset}{filled}), {fractions}x / 255, mean {_listed(self.mean)}, std {_listed(self.std)}"

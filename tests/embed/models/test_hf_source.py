@@ -83,11 +83,12 @@ def test_the_written_steps_are_the_processors_but_for_single_grey_levels(kind: s
     folder = MODELS[kind][0](tmp_path / kind)
     ours: Any = encoder(f"hf:{folder}")
     steps = ours.network.preparation.portable
-    smooth = [np.stack(np.meshgrid(np.linspace(0, 255, 211), np.linspace(0, 255, 120))[:1] * 3, -1).astype(np.uint8)]
-    for image in smooth:
-        found = steps.scaled(steps(image)[None])[0]
-        grey = np.abs(found - ours.prepare(image)).max() * 255 * max(steps.std)
-        assert grey < 1.2
+    for image in tiny.random_pictures(*ODD):
+        levels = (
+            np.abs(steps.scaled(steps(image)[None])[0] - ours.prepare(image)) * 255 * np.array(steps.std)[:, None, None]
+        )
+        assert levels.max() < 2.01  # one level in each pass
+        assert (levels > 0.5).mean() < 0.25  # half a level: float32 rounds, whole levels do not
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
