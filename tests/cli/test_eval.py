@@ -77,7 +77,9 @@ def test_the_same_camera_rule_removes_the_easy_answer(lookalike, tmp_path):
     assert json.loads(lookalike(*args).out)["metrics"]["recall@1"] == 1.0
     report = json.loads(lookalike(*args, "--camera", "camera").out)
     assert (report["metrics"]["recall@1"], report["metrics"]["recall@2"]) == (0.0, 1.0)
-    assert any("camera rule removed 1 pair" in warning for warning in report["warnings"])
+    assert any(
+        "camera rule removed 1 pairs of query and gallery item, at 1 of 1 queries" in w for w in report["warnings"]
+    )
 
 
 def test_k_beyond_the_gallery_counts_the_whole_gallery_and_no_padding(lookalike, tmp_path):

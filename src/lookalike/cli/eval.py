@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,9 @@ from lookalike.cli import options, output, sources
 from lookalike.cli.main import CHECK_FAILED, SOME_FILES_FAILED
 
 if TYPE_CHECKING:
+    from lookalike.cli.eval_inputs import Inputs
+    from lookalike.evaluate.report import Report
+    from lookalike.evaluate.sides import Side
     from lookalike.evaluate.staged import Stages
 
 
@@ -27,10 +32,15 @@ if TYPE_CHECKING:
 @click.option("--expand", metavar="alpha[:K=V,…]", help="Expand each query first: alpha:n=10,alpha=3.")
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--ks", type=options.CutOffs(), default="1,5,10", show_default=True, help="Cut-offs of recall@K.")
+@click.option("--metrics", metavar="NAME,NAME,…", help="Compute these beside recall@K: mrr,map@r,ndcg. [default: all]")
 @click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
 @click.option("--self-match", is_flag=True, help="Let each query find itself; the report says: not a measurement.")
 @click.option("--fail-under", type=options.Threshold(), multiple=True, help="Exit with 1 below it: recall@1=0.6.")
-@click.option("--save", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep the run here.")
+@click.option("--save", type=click.Path(path_type=Path), metavar="FOLDER",
+              help="Keep the run here: report.html, report.json, per_query.csv, run.trec, …")  # fmt: skip
+@click.option("--trec-depth", type=click.IntRange(min=0), metavar="N",
+              help="Answers a query in run.trec; 0: no such file. [default: 100, or fewer]")  # fmt: skip
+@click.option("--folds", type=click.IntRange(min=2), metavar="K", help="Measure K folds of whole classes, each alone.")
 @options.output_format("table", "json")
 @options.running
 @click.pass_context
@@ -46,11 +56,24 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     lookalike eval --vectors v.npy --labels l.csv
     """
     from lookalike.cli.eval_inputs import read_inputs
+
+    inputs = read_inputs(settings)
+    report = _folds(inputs, settings) if settings["folds"] else _measured(inputs, settings)
+    report = dataclasses.replace(report, command=_command_line(ctx))
+    if settings["save"]:
+        report = report.save(settings["save"], trec_depth=settings["trec_depth"])
+    if settings["output_format"] == "json":
+        output.as_json(report.to_dict())
+    else:
+        output.data(report.to_text())
+    ctx.exit(_exit_code(report.metrics, settings, bool(inputs.failures)))
+
+
+def _measured(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
     from lookalike.cli.relevance import relevance
     from lookalike.evaluate.run import measure
 
-    inputs = read_inputs(settings)
-    report = measure(
+    return measure(
         inputs.queries,
         inputs.gallery,
         relevance=relevance(inputs, settings),
@@ -58,6 +81,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
         cluster=settings["identity"],
         metric=settings["metric"],
         ks=inputs.ks or settings["ks"],
+        metrics=settings["metrics"].split(",") if settings["metrics"] else None,
         split=inputs.split,
         seed=settings["seed"],
         self_match=settings["self_match"],
@@ -67,13 +91,28 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
         timings=inputs.timings,
         threads=settings["threads"],
     )
-    if settings["save"]:
-        report = report.save(settings["save"])
-    if settings["output_format"] == "json":
-        output.as_json(report.to_dict())
-    else:
-        output.data(report.to_text())
-    ctx.exit(_exit_code(report.metrics, settings, bool(inputs.failures)))
+
+
+def _folds(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
+    """Measure fold by fold; whoever asks and answers otherwise is refused."""
+    from lookalike.evaluate.folds import measure_folds
+
+    others = ("holdout", "split_column", "protocol", "query_where", "gallery_where", "pairs", "separator", "self_match")
+    named = [f"--{name.replace('_', '-')}" for name in (*others, "rerank", "expand") if settings[name]]
+    if named or inputs.queries is not inputs.gallery:
+        raise click.UsageError(f"--folds says who asks whom; {named[0] if named else '--queries'} does not go with it.")
+
+    def one(side: Side, split: str) -> Report:
+        return _measured(dataclasses.replace(inputs, queries=side, gallery=side, split=split), settings)
+
+    column = settings["identity"] or inputs.relevance
+    return measure_folds(inputs.queries, column, settings["folds"], one, seed=settings["seed"])
+
+
+def _command_line(ctx: click.Context) -> str | None:
+    """Return the words this process was called with, as a shell would take them."""
+    words = ctx.find_root().obj
+    return shlex.join(["lookalike", *words]) if isinstance(words, list) else None
 
 
 def _stages(settings: Mapping[str, Any]) -> Stages:

@@ -28,6 +28,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "serve": ("lookalike.cli.serve", "Serve a catalogue: the web app with search and the five labs, and the HTTP API."),
     "duplicates": ("lookalike.cli.duplicates", "Group pictures kept twice: bytes, pixels, similar."),
     "tune": ("lookalike.cli.tune", "Choose an index by measuring it on a catalogue's own vectors."),
+    "tune-rank": ("lookalike.cli.tune_rank", "Choose re-ranking settings on one part of the identities."),
     "memory": ("lookalike.cli.memory", "Say how many bytes an index takes, before there is one."),
     "plan": ("lookalike.cli.plan", "Say which index fits a number of pictures, a memory and a latency."),
     "verify": ("lookalike.cli.verify", "Check that a catalogue is sound."),
@@ -90,7 +91,7 @@ def run(args: list[str]) -> int:
     if debug:  # accepted anywhere, because it is added after the fact, at the end of the line that failed
         args = [arg for arg in args if arg != "--debug"]
     try:
-        result: Any = cli.main(args=args, prog_name="lookalike", standalone_mode=False)
+        result: Any = cli.main(args=args, prog_name="lookalike", standalone_mode=False, obj=list(args))
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as leave:

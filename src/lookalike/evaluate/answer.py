@@ -7,17 +7,23 @@ import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from lookalike.arrays import Scores
 from lookalike.embed.encoder import Card
 from lookalike.evaluate import metrics
+from lookalike.evaluate.chosen import metric_names
+from lookalike.evaluate.classes import by_class
 from lookalike.evaluate.confidence import intervals
 from lookalike.evaluate.diagnose import diagnose
+from lookalike.evaluate.evidence import Evidence
+from lookalike.evaluate.leaks import Copies
 from lookalike.evaluate.question import Question
 from lookalike.evaluate.ranks import Ranks
 from lookalike.evaluate.report import Report
 from lookalike.images.load import Failure
 
 VERSIONED = ("lookalike", "numpy", "onnxruntime", "pillow")
-ALWAYS = ("map@r", "r-precision", "map", "mrr", "minp")
 EXACT: Mapping[str, Any] = {"kind": "exact", "overlap": 1.0}
 
 
@@ -25,24 +31,28 @@ def answer(
     question: Question,
     blocks: Iterable[Ranks],
     *,
+    names: Sequence[str] | None = None,
     card: Card | None = None,
     failures: Sequence[Failure] = (),
     timings: Mapping[str, float] | None = None,
-    leaks: Mapping[str, Any] | None = None,
+    copies: Copies | None = None,
+    evidence: Evidence | None = None,
     stages: str = "",
 ) -> Report:
     """Score consecutive blocks of ranks and report them; the ranks themselves are not kept.
 
-    `stages` says in words what happened between the first ranking and this one.
+    `names` are the metrics, by default all of them. `stages` says in words what happened between the first ranking and
+    this one.
     """
     queries, truth, protocol = question.queries, question.truth, question.protocol
-    ties: list[int] = []
-    per_query = metrics.measure(_counting_ties(blocks, ties), metric_names(protocol.ks))
+    aside = _Aside()
+    per_query = metrics.measure(aside.through(blocks), names or metric_names(protocol.ks))
     means = {name: metrics.mean(values) for name, values in per_query.items()}
     num_evaluated = int(truth.evaluated.sum())
+    leaks = copies.to_dict(per_query[f"recall@{protocol.ks[0]}"]) if copies is not None else None
     findings = diagnose(
         means, num_queries=len(queries), num_evaluated=num_evaluated, excluded=truth.excluded,
-        measured=question.measured,
+        measured=question.measured, leaks=leaks,
     )  # fmt: skip
     return Report(
         num_queries=len(queries),
@@ -58,45 +68,71 @@ def answer(
         timings=timings or {},
         leaks=leaks,
         diagnosis=tuple(findings),
-        warnings=tuple(_warnings(question, num_evaluated, sum(ties), failures)),
+        warnings=tuple(_warnings(question, num_evaluated, aside.num_tied, failures)),
         failed=tuple(failures),
         query_names=queries.names,
         groups=() if question.groups is None else tuple("" if g is None else str(g) for g in question.groups),
         per_query=per_query,
+        first_ranks=aside.first,
+        precision_curve=aside.curve,
+        class_column=question.classes.column if question.classes else None,
+        classes=by_class(per_query, question.classes.labels) if question.classes else (),
         versions=_versions(),
+        evidence=(evidence,) if evidence is not None else (),
     )
 
 
-def metric_names(cuts: Sequence[int]) -> list[str]:
-    """Name what every report holds: recall at each K, the full-list metrics, and the rest at the largest K.
+class _Aside:
+    """What is noted of each block on its way to the metrics: ties, first ranks, the precision-recall curve."""
 
-    >>> metric_names([1, 10])[:3]
-    ['recall@1', 'recall@10', 'map@r']
-    """
-    deep = max(cuts)
-    by_depth = (f"precision@{deep}", f"coverage@{deep}", f"ndcg@{deep}", f"map@{deep}/all", f"map@{deep}/min")
-    return [*(f"recall@{k}" for k in cuts), *ALWAYS, *by_depth]
+    def __init__(self) -> None:
+        self.num_tied = 0
+        self._first: list[Scores] = []
+        self._curve: metrics.InterpolatedPrecision | None = metrics.InterpolatedPrecision()
 
+    def through(self, blocks: Iterable[Ranks]) -> Iterator[Ranks]:
+        for ranks in blocks:
+            self.num_tied += int(ranks.tied.sum())
+            self._first.append(ranks.first)
+            if ranks.first_only or ranks.depth is not None:
+                self._curve = None
+            elif self._curve is not None:
+                self._curve.add(ranks)
+            yield ranks
 
-def _counting_ties(blocks: Iterable[Ranks], ties: list[int]) -> Iterator[Ranks]:
-    """Hand blocks on and note how many of their queries depend on a tie."""
-    for ranks in blocks:
-        ties.append(int(ranks.tied.sum()))
-        yield ranks
+    @property
+    def first(self) -> Scores:
+        return np.concatenate([np.empty(0), *self._first])
+
+    @property
+    def curve(self) -> tuple[float, ...]:
+        return () if self._curve is None or not self._curve.count else tuple(self._curve.mean.tolist())
 
 
 def _warnings(question: Question, num_evaluated: int, num_tied: int, failures: Sequence[Failure]) -> Iterator[str]:
+    truth = question.truth
     if not question.measured:
         yield "Self-matches were kept: this is not a measurement."
     if not num_evaluated:
         yield "No query could be evaluated, so there is no number."
     if failures:
         yield f"{len(failures)} pictures could not be read and are in neither queries nor gallery."
+    if _collapsed(question):
+        yield "All gallery vectors are equal: the encoder has collapsed, and the order is that of the ids."
     if num_tied:
         yield f"{num_tied} queries depend on a tie of scores, settled by id; equal vectors are often copies."
-    for rule, count in question.truth.removed_by.items():
-        if rule != "self" and count:
-            yield f"The {rule} rule removed {count} pairs of query and gallery item."
+    for rule, reason in (("camera", "camera_rule"), ("junk", "junk_only")):
+        if truth.removed_by.get(rule):
+            left_out = truth.excluded.get(reason, 0)
+            yield (
+                f"The {rule} rule removed {truth.removed_by[rule]} pairs of query and gallery item, at "
+                f"{truth.touched_by[rule]} of {truth.num_queries} queries; {left_out} queries have nothing right left."
+            )
+
+
+def _collapsed(question: Question) -> bool:
+    vectors = question.gallery.vectors
+    return len(vectors) > 1 and bool((vectors == vectors[0]).all())
 
 
 def _versions() -> dict[str, str]:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 PERFECT = 0.999  # recall@1 above this on real pictures is nearly always a leak
 LOW = 0.5  # below this at K = 10 the encoder does not see what the labels mean
 GAP = 0.15  # a rise of recall from 1 to 10 by more than this is room for a re-ranker
+MANY_ALIKE = 0.05  # share of queries with a look-alike from which the number says more about copies than about skill
 FEW_QUERIES = 100  # below this the 95 % interval of a recall is about ±0.1 or wider
 
 
 def diagnose(
-    metrics: Mapping[str, float], *, num_queries: int, num_evaluated: int, excluded: Mapping[str, int], measured: bool
+    metrics: Mapping[str, float],
+    *,
+    num_queries: int,
+    num_evaluated: int,
+    excluded: Mapping[str, int],
+    measured: bool,
+    leaks: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Say what the numbers ask for next, one sentence a finding, the reason in brackets.
 
-    `metrics` maps `recall@K` to its value; `measured` is False where self-matches were kept on purpose.
+    `metrics` maps `recall@K` to its value; `measured` is False where self-matches were kept on purpose; `leaks` counts
+    the queries with a near-copy in their gallery, as `leaks.Copies` gives them.
 
     >>> diagnose({"recall@1": 0.4, "recall@10": 0.9}, num_queries=500, num_evaluated=500, excluded={}, measured=True)
     ['The right pictures are near but not first (recall@1 0.400, recall@10 0.900): re-rank the first candidates.']
@@ -24,7 +33,7 @@ def diagnose(
         return ["Not a measurement: every query may find itself, so recall@1 says only that the vectors load."]
     if num_evaluated == 0:
         return [f"Nothing was evaluated: {_nothing(excluded, num_queries)}"]
-    return [*_quality(metrics), *_size(num_evaluated, num_queries, excluded)]
+    return [*_quality(metrics), *_copies(metrics, leaks or {}), *_size(num_evaluated, num_queries, excluded)]
 
 
 def _quality(metrics: Mapping[str, float]) -> list[str]:
@@ -38,6 +47,21 @@ def _quality(metrics: Mapping[str, float]) -> list[str]:
     if last - first > GAP:
         return [f"The right pictures are near but not first {reason}: re-rank the first candidates."]
     return []
+
+
+def _copies(metrics: Mapping[str, float], leaks: Mapping[str, Any]) -> list[str]:
+    """Say what recall is without the queries whose answer is nearly the query itself."""
+    alike, checked = leaks.get("alike", 0), leaks.get("queries_checked", 0)
+    if not alike or alike < MANY_ALIKE * checked:
+        return []
+    name = min((name for name in metrics if name.startswith("recall@")), key=lambda name: int(name[7:]))
+    others = leaks["recall_others"]
+    without = "no query has another answer" if others is None else f"{others:.3f} for the others"
+    return [
+        f"{alike} of {checked} queries ({alike / checked:.0%}) have an answer so alike that it may be another shot of "
+        f"the same scene (cosine {leaks['alike_at_least']:g} or more): {name} is {leaks['recall_alike']:.3f} for them, "
+        f"{without}. Split by scene, or list the pairs with `leaks --at-least {leaks['alike_at_least']:g}`."
+    ]
 
 
 def _size(num_evaluated: int, num_queries: int, excluded: Mapping[str, int]) -> list[str]:

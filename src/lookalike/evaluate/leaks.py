@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -13,8 +13,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from lookalike import threads as processors
-from lookalike.arrays import Vectors, label_key, unit
+from lookalike.arrays import Ids, Scores, Vectors, label_key, unit
 from lookalike.errors import ImageError, InputError
+from lookalike.evaluate.metrics import mean
 from lookalike.evaluate.question import Question
 from lookalike.evaluate.sides import Side
 from lookalike.images.load import load
@@ -24,6 +25,8 @@ Level: TypeAlias = Literal["self", "bytes", "pixels", "similar", "identity"]
 
 AT_LEAST = 0.97
 """Cosine from which two pictures count as near-duplicates; stated wherever it is used."""
+ALIKE = 0.9
+"""Cosine from which an answer may be another shot of the same scene, by an encoder such as the built-in one."""
 SAMPLE = 2_000  # queries looked at for the summary in a report; the verb `leaks` looks at all
 BLOCK = 1_024
 
@@ -96,23 +99,91 @@ def counts(leaks: Sequence[Leak]) -> dict[str, int]:
     return {level: tally[level] for level in MEANING}
 
 
-def summary(question: Question, *, at_least: float = AT_LEAST, threads: int | None = None) -> dict[str, Any]:
-    """Say how many queries have a near-duplicate left in their own gallery: a number for every report.
+@dataclass(frozen=True, kw_only=True)
+class Copies:
+    """Which queries have an answer so like themselves that finding it says little; counted for every report."""
+
+    rows: Ids
+    """(c,) the queries looked at."""
+    nearest: Scores
+    """(c,) cosine to the nearest item left in their gallery; NaN where that is empty."""
+    same_bytes: int | None
+    """Queries whose nearest item is the same file; None where there are no files."""
+    sampled: bool
+
+    def to_dict(self, values: Scores) -> dict[str, Any]:
+        """Return the counts, and the mean of (q,) values for queries with a look-alike and for the others."""
+        alike = self.nearest >= ALIKE
+        with_one, others = mean(values[self.rows[alike]]), mean(values[self.rows[~alike]])
+        return {
+            "near_duplicates": int((self.nearest >= AT_LEAST).sum()),
+            "same_bytes": self.same_bytes,
+            "queries_checked": len(self.rows),
+            "at_least": AT_LEAST,
+            "sampled": self.sampled,
+            "alike": int(alike.sum()),
+            "alike_at_least": ALIKE,
+            "recall_alike": None if np.isnan(with_one) else with_one,
+            "recall_others": None if np.isnan(others) else others,
+        }
+
+
+def look_for_copies(question: Question, *, threads: int | None = None) -> Copies:
+    """Find the nearest item left in each query's own gallery: a number for every report.
 
     The query itself, and what else the protocol removes, is no leak. Beyond 2,000 queries a seeded sample is looked
-    at, and the report says so.
+    at, and the report says so. Only near-duplicates are compared byte by byte.
     """
     everyone = np.flatnonzero(question.truth.evaluated)
     rng = np.random.default_rng(question.protocol.seed)
     chosen = everyone if len(everyone) <= SAMPLE else np.sort(rng.choice(everyone, SAMPLE, replace=False))
     _, removed = question.truth.rows(chosen)
     unwanted = np.split(removed.items, removed.offsets[1:-1])
-    near = 0
+    queries, gallery = question.queries, question.gallery
+    nearest, equal = np.full(len(chosen), np.nan), 0
     if len(chosen):
-        nearest = topk(question.queries.vectors[chosen], question.gallery.vectors, 1, exclude=unwanted, threads=threads)
-        near = sum(bool(len(scores) and scores[0] >= at_least) for _, scores in nearest)
-    sampled = len(chosen) < len(everyone)
-    return {"near_duplicates": near, "queries_checked": len(chosen), "at_least": at_least, "sampled": sampled}
+        found = topk(queries.vectors[chosen], gallery.vectors, 1, exclude=unwanted, threads=threads)
+        for place, (items, scores) in enumerate(found):
+            if len(items):
+                nearest[place] = scores[0]
+                equal += scores[0] >= AT_LEAST and _equal_files(queries, gallery, (int(chosen[place]), int(items[0])))
+    files = bool(queries.paths and gallery.paths)
+    return Copies(
+        rows=chosen, nearest=nearest, same_bytes=int(equal) if files else None, sampled=len(chosen) < len(everyone)
+    )
+
+
+def pooled(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Add up what `Copies.to_dict` says of several disjoint sets of queries; None where there is none."""
+    if not parts:
+        return None
+    total = {name: sum(part[name] for part in parts) for name in ("near_duplicates", "queries_checked", "alike")}
+    files = [part["same_bytes"] for part in parts if part["same_bytes"] is not None]
+    others = [part["queries_checked"] - part["alike"] for part in parts]
+    return {
+        **parts[0],
+        **total,
+        "same_bytes": sum(files) if files else None,
+        "sampled": any(part["sampled"] for part in parts),
+        "recall_alike": _weighted([part["recall_alike"] for part in parts], [part["alike"] for part in parts]),
+        "recall_others": _weighted([part["recall_others"] for part in parts], others),
+    }
+
+
+def _weighted(values: Sequence[float | None], weights: Sequence[int]) -> float | None:
+    known = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+    count = sum(weight for _, weight in known)
+    return sum(value * weight for value, weight in known) / count if count else None
+
+
+def _equal_files(queries: Side, gallery: Side, pair: tuple[int, int]) -> bool:
+    if not queries.paths or not gallery.paths:
+        return False
+    left, right = Path(queries.paths[pair[0]]), Path(gallery.paths[pair[1]])
+    try:
+        return left.stat().st_size == right.stat().st_size and left.read_bytes() == right.read_bytes()
+    except OSError:  # a file that has gone since it was embedded is no duplicate of anything
+        return False
 
 
 def _near(

@@ -116,15 +116,34 @@ def precision_recall_curve(ranks: Ranks, levels: int = 101) -> tuple[Scores, Sco
     Raghavan and Schütze, Introduction to Information Retrieval, section 8.4). NaN where nothing was evaluated.
     """
     _whole(ranks, "the precision-recall curve", ranks.gallery_sizes)
-    recalls = np.linspace(0, 1, levels)
-    total, count = np.zeros(levels), int(ranks.evaluated.sum())
-    for query in np.flatnonzero(ranks.evaluated).tolist():
-        row, wanted = ranks[query], ranks.num_relevant[query]
-        best = np.maximum.accumulate((np.arange(1, len(row) + 1) / row)[::-1])[::-1]
-        # i/R >= level, decided in whole hundredths: ceil(0.07 * 100) would be 8
-        need = np.maximum(-(-np.arange(levels) * wanted // (levels - 1)), 1)
-        total += np.where(need <= len(row), best[np.minimum(need, len(row)) - 1], 0.0) if len(row) else 0.0
-    return recalls, total / count if count else np.full(levels, np.nan)
+    curve = InterpolatedPrecision(levels)
+    curve.add(ranks)
+    return np.linspace(0, 1, levels), curve.mean
+
+
+class InterpolatedPrecision:
+    """Sums the interpolated precision of block after block of queries, so that no block has to be kept."""
+
+    def __init__(self, levels: int = 101) -> None:
+        self.total, self.count = np.zeros(levels), 0
+
+    def add(self, ranks: Ranks) -> None:
+        """Add the evaluated queries of one block, in order: blocks of another size give the same sum, bit by bit."""
+        levels = len(self.total)
+        self.count += int(ranks.evaluated.sum())
+        for query in np.flatnonzero(ranks.evaluated).tolist():
+            row, wanted = ranks[query], ranks.num_relevant[query]
+            if not len(row):
+                continue
+            best = np.maximum.accumulate((np.arange(1, len(row) + 1) / row)[::-1])[::-1]
+            # i/R >= level, decided in whole hundredths: ceil(0.07 * 100) would be 8
+            need = np.maximum(-(-np.arange(levels) * wanted // (levels - 1)), 1)
+            self.total += np.where(need <= len(row), best[np.minimum(need, len(row)) - 1], 0.0)
+
+    @property
+    def mean(self) -> Scores:
+        """(levels,) the mean precision at each level of recall; NaN where nothing was evaluated."""
+        return self.total / self.count if self.count else np.full(len(self.total), np.nan)
 
 
 @dataclass(frozen=True)
@@ -233,11 +252,12 @@ def per_class(values: Scores, labels: Sequence[Any] | npt.NDArray[Any]) -> dict[
     """
     same_length(values=values, labels=labels)
     names = np.array([label_key(label) or "" for label in labels])
-    found = {}
-    for name in np.unique(names).tolist():
-        kept = values[names == name]
-        found[name] = (mean(kept), int((~np.isnan(kept)).sum()))
-    return found
+    if not names.size:
+        return {}
+    found, codes = np.unique(names, return_inverse=True)
+    members = np.split(values[np.argsort(codes, kind="stable")], np.cumsum(np.bincount(codes))[:-1])
+    counted = (int((~np.isnan(kept)).sum()) for kept in members)
+    return {name: (mean(kept), n) for name, kept, n in zip(found.tolist(), members, counted, strict=True)}
 
 
 def _check(ranks: Ranks, k: int) -> None:

@@ -35,11 +35,21 @@ class Question:
     protocol: Protocol
     groups: Sequence[Any] | None = None
     """(q,) the group each query is resampled with, where one is declared."""
+    classes: Classes | None = None
+    """The labels of each query, where relevance goes by labels."""
 
     @property
     def measured(self) -> bool:
         """Whether the answer is a measurement: not where every query may find itself."""
         return self.protocol.self_rule != KEPT
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What the results are broken down by: a column, and (q,) the labels of each query in it; none, one or several."""
+
+    column: str
+    labels: Sequence[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,7 @@ class Declared:
     words: str
     relevance: Relevance
     columns: tuple[str, ...] = ()
+    classes: Classes | None = None
 
 
 Declare: TypeAlias = Callable[[Side, Side], Declared]
@@ -96,6 +107,7 @@ def ask(
         truth=_truth(queries, gallery, declared.relevance, camera, self_match),
         protocol=protocol,
         groups=None if cluster is None else queries.column(cluster),
+        classes=declared.classes,
     )
 
 
@@ -119,7 +131,8 @@ def same_value(queries: Side, gallery: Side, column: str) -> Declared:
         raise InputError(
             f"Column {column!r} holds {only}: every answer would be right.", hint="Two labels at least are needed."
         )
-    return Declared(f"same value in column {column!r}", SameLabel(asked, held, name=column), (column,))
+    classes = Classes(column, [() if (key := label_key(label)) is None else (key,) for label in asked])
+    return Declared(f"same value in column {column!r}", SameLabel(asked, held, name=column), (column,), classes)
 
 
 def shared_labels(
@@ -138,7 +151,8 @@ def shared_labels(
         for side in (queries, gallery)
     ]
     words = f"{match} label shared in column {column!r} (separated by {separator!r})"
-    return Declared(words, LabelSets(sets[0], sets[1], match), (column,))
+    classes = Classes(column, [tuple(dict.fromkeys(labels)) for labels in sets[0]])
+    return Declared(words, LabelSets(sets[0], sets[1], match), (column,), classes)
 
 
 def listed_pairs(queries: Side, gallery: Side, pairs: Iterable[tuple[str, str]]) -> Declared:

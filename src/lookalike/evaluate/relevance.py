@@ -137,6 +137,8 @@ class Truth:
     """(q,) items removed from the query's gallery."""
     removed_by: Mapping[str, int] = field(default_factory=dict)
     """Pairs removed by each rule: `self`, `camera`, `junk`."""
+    touched_by: Mapping[str, int] = field(default_factory=dict)
+    """Queries that lost at least one item to each rule."""
 
     @property
     def evaluated(self) -> Mask:
@@ -204,15 +206,19 @@ def _apply(relevant: Pairs, rules: Mapping[str, Pairs], missing: Mask) -> Truth:
     reasons = np.where(missing, 1, np.where(left == 0, 2, 0)).astype(np.int8)
     num_removed = np.zeros(num_queries, dtype=np.int64)
     removed_by: dict[str, int] = {}
+    touched_by: dict[str, int] = {}
     for position, (name, rule) in enumerate(rules.items()):
         earlier = tuple(rules.values())[:position]
         lost, gone = _losses(relevant, rule, earlier)
         left = left - lost
         num_removed += gone
         removed_by[name] = int(gone.sum())
+        touched_by[name] = int((gone > 0).sum())
         code = REASONS.index({"self": "self_only", "camera": "camera_rule", "junk": "junk_only"}[name])
         reasons[(reasons == 0) & (left == 0)] = code
-    return Truth(num_queries, num_gallery, relevant, tuple(rules.values()), reasons, left, num_removed, removed_by)
+    return Truth(
+        num_queries, num_gallery, relevant, tuple(rules.values()), reasons, left, num_removed, removed_by, touched_by
+    )
 
 
 def _losses(relevant: Pairs, rule: Pairs, earlier: tuple[Pairs, ...]) -> tuple[Ids, Ids]:

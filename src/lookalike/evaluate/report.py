@@ -14,11 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from lookalike.embed.encoder import Card
+from lookalike.evaluate.classes import ClassResult
+from lookalike.evaluate.evidence import Evidence
 from lookalike.evaluate.paired import Compared
 from lookalike.evaluate.protocol import RECALL_DEFINITION, Protocol
 from lookalike.images.load import Failure
 
-BLOCKS = ("evaluation", "recall", "protocol", "metrics", "intervals", "stages", "diagnosis", "leaks", "warnings")
+MOST_CLASSES = 1_000
+"""Classes listed in the JSON; a saved run has all of them in per_class.csv."""
+CURVE_DEPTH = 100
+"""Ranks at which the curve of recall@K is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,20 @@ class Report:
     groups: tuple[str, ...] = ()
     """(q,) the group each query is resampled with, where one was declared."""
     per_query: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    first_ranks: npt.NDArray[np.float64] = field(default_factory=lambda: np.empty(0), repr=False)
+    """(q,) rank of the first right answer: infinite where none was retrieved, NaN where not evaluated."""
+    precision_curve: tuple[float, ...] = field(default=(), repr=False)
+    """Interpolated precision at recall 0, 0.01, … 1; empty where not all ranks were counted."""
+    class_column: str | None = None
+    classes: tuple[ClassResult, ...] = field(default=(), repr=False)
+    folds: tuple[Report, ...] = field(default=(), repr=False)
+    """The report of each fold, where the queries were dealt into folds."""
+    evidence: tuple[Evidence, ...] = field(default=(), repr=False, compare=False)
+    """What a saved run is made from besides numbers: one part, or one a fold, in the order of the queries."""
+    trec: Mapping[str, Any] | None = None
+    """What run.trec and qrels.trec hold, where they were written."""
+    command: str | None = None
+    """The command line that made this report."""
     versions: Mapping[str, str] = field(default_factory=dict)
     run: str | None = None
     plain: Report | None = None
@@ -60,12 +79,28 @@ class Report:
         """Recall@K by K."""
         return {k: self.metrics[f"recall@{k}"] for k in self.protocol.ks}
 
+    @property
+    def headlines(self) -> list[str]:
+        """The names of recall at each K of the protocol."""
+        return [f"recall@{k}" for k in self.protocol.ks]
+
+    def recall_curve(self, depth: int = CURVE_DEPTH) -> npt.NDArray[np.float64]:
+        """(min(depth, gallery),) recall@1, recall@2, …; NaN where nothing was evaluated."""
+        first = self.first_ranks[~np.isnan(self.first_ranks)]
+        deepest = max(1, min(depth, self.num_gallery))
+        if not first.size:
+            return np.full(deepest, np.nan)
+        found = np.bincount(first[first <= deepest].astype(np.int64), minlength=deepest + 1)
+        return np.asarray(np.cumsum(found[1:]) / first.size)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON contract: plain values, None where a number does not exist."""
-        staged = {}
+        staged: dict[str, Any] = {}
         if self.plain is not None:
             paired = {name: dataclasses.asdict(row) for name, row in self.paired.items()}
             staged = {"plain": self.plain.to_dict(), "paired": paired}
+        if self.folds:
+            staged["folds"] = fold_table(self.folds)
         return {
             "num_queries": self.num_queries,
             "num_evaluated": self.num_evaluated,
@@ -81,93 +116,45 @@ class Report:
             "leaks": self.leaks,
             "diagnosis": list(self.diagnosis),
             "warnings": list(self.warnings),
+            "per_class": self._class_table(),
+            "curves": {
+                "recall_at_k": [_number(value) for value in self.recall_curve()],
+                "precision_at_recall": [_number(value) for value in self.precision_curve],
+            },
             "failed": [failure._asdict() for failure in self.failed],
             "versions": dict(self.versions),
+            "command": self.command,
+            "trec": None if self.trec is None else dict(self.trec),
             "run": self.run,
             **staged,
         }
 
-    def to_text(self, *, blocks: Sequence[str] = BLOCKS) -> str:
+    def to_text(self, *, blocks: Sequence[str] | None = None) -> str:
         """Return the report as text; the first two blocks have a fixed form that other programs may read."""
-        lines = {
-            "evaluation": [
-                f"num queries: {self.num_queries}",
-                f"num gallery: {self.num_gallery}",
-                f"embedding_dim: {self.embedding_dim}",
-            ],
-            "recall": [f"recall@{k}: {value:.4f}" for k, value in self.recall.items()],
-            "protocol": self._protocol_lines(),
-            "metrics": [
-                f"{name}: {value:.4f}" for name, value in self.metrics.items() if not name.startswith("recall@")
-            ],
-            "intervals": self._interval_lines(),
-            "stages": self._stage_lines(),
-            "diagnosis": self.diagnosis or ("Nothing stands out.",),
-            "leaks": self._leak_lines(),
-            "warnings": self.warnings,
-        }
-        return "".join(f"[{name}]\n" + "".join(f"{line}\n" for line in lines[name]) for name in blocks if lines[name])
+        from lookalike.evaluate.text import BLOCKS, to_text
 
-    def save(self, folder: str | os.PathLike[str]) -> Report:
-        """Write report.json, report.txt and per_query.csv into a new folder; return the report that knows where it is.
+        return to_text(self, BLOCKS if blocks is None else blocks)
+
+    def save(self, folder: str | os.PathLike[str], *, trec_depth: int | None = None) -> Report:
+        """Write the run into a new folder, as docs/evaluation.md lists it; return the report that knows where it is.
+
+        `trec_depth` is how many answers a query run.trec holds: by default 100, fewer where there are more than
+        10,000 queries, 0 for no such file.
 
         Raises:
             InputError: the folder already holds something.
         """
         from lookalike.evaluate.saved import save_run
 
-        saved = dataclasses.replace(self, run=str(Path(folder)))
-        save_run(saved, Path(folder))
-        return saved
+        return save_run(dataclasses.replace(self, run=str(Path(folder))), Path(folder), trec_depth=trec_depth)
 
-    def _protocol_lines(self) -> list[str]:
-        protocol = self.protocol
-        excluded = ", ".join(f"{reason} {count}" for reason, count in self.excluded.items()) or "none"
-        encoder = f"{self.encoder.name} (digest {self.encoder.digest})" if self.encoder else "ready vectors"
-        return [
-            f"recall@K: {RECALL_DEFINITION}",
-            f"relevance: {protocol.relevance}",
-            f"metric: {protocol.metric}",
-            f"self: {protocol.self_rule}",
-            f"split: {protocol.split}",
-            f"evaluated: {self.num_evaluated} of {self.num_queries} queries; left out: {excluded}",
-            f"encoder: {encoder}",
-            f"index: {', '.join(f'{key} {value}' for key, value in self.index.items())}",
-            f"seed: {protocol.seed}",
-            f"digest: {protocol.digest}",
-            f"versions: {', '.join(f'{name} {version}' for name, version in self.versions.items())}",
-        ]
-
-    def _leak_lines(self) -> Sequence[str]:
-        if not self.leaks:
-            return []
-        near, checked, at_least = (self.leaks[key] for key in ("near_duplicates", "queries_checked", "at_least"))
-        sampled = " (a sample)" if self.leaks["sampled"] else ""
-        near_copy = f"a near-duplicate in their gallery (cosine of {at_least:g} or more)"
-        return [f"{near} of {checked} queries{sampled} have {near_copy}"]
-
-    def _stage_lines(self) -> Sequence[str]:
-        """Say what the stages changed, losses like gains."""
-        lines = (
-            [f"{self.index['stages']}; without it, with it, difference, 95 % interval, won, lost"]
-            if self.paired
-            else []
-        )
-        for name, row in self.paired.items():
-            low, high = row.interval
-            verdict = "" if row.decided else ", undecided"
-            change = f"{row.a:.4f}, {row.b:.4f}, {row.difference:+.4f}, {low:+.4f} to {high:+.4f}"
-            lines.append(f"{name}: {change}, {row.won}, {row.lost}{verdict}")
-        if self.paired:
-            spent = {name: value for name, value in self.timings.items() if name.endswith("_ms")}
-            lines.append(
-                "milliseconds a query: " + ", ".join(f"{name[:-3]} {value:.2f}" for name, value in spent.items())
-            )
-        return lines
-
-    def _interval_lines(self) -> Sequence[str]:
-        lines = [f"{name}: {low:.4f} to {high:.4f}" for name, (low, high) in self.intervals.items()]
-        return [f"95 %, bootstrap over {self.num_evaluated} evaluated queries", *lines] if lines else []
+    def _class_table(self) -> dict[str, Any] | None:
+        """Return the classes, or their number alone where they are too many to list here."""
+        if self.class_column is None:
+            return None
+        few = len(self.classes) <= MOST_CLASSES
+        rows = [row.to_dict() for row in self.classes] if few else None
+        return {"column": self.class_column, "num_classes": len(self.classes), "classes": rows}
 
 
 def _number(value: float) -> float | None:
@@ -177,3 +164,19 @@ def _number(value: float) -> float | None:
 def to_json(report: Report) -> str:
     """Return the report as JSON text without NaN."""
     return json.dumps(report.to_dict(), indent=2, allow_nan=False)
+
+
+def fold_table(folds: Sequence[Report]) -> dict[str, Any]:
+    """Return, for every metric, its mean over the folds, their standard deviation and the value of each fold."""
+    metrics = {}
+    for name in folds[0].metrics:
+        values = [fold.metrics[name] for fold in folds]
+        known = np.array([value for value in values if np.isfinite(value)])
+        metrics[name] = {
+            "mean": float(known.mean()) if known.size else None,
+            "sd": float(known.std(ddof=1)) if known.size > 1 else None,
+            "values": [_number(value) for value in values],
+        }
+    sizes = [{"split": fold.protocol.split, "num_queries": fold.num_queries, "num_evaluated": fold.num_evaluated,
+              "digest": fold.protocol.digest} for fold in folds]  # fmt: skip
+    return {"folds": sizes, "metrics": metrics}

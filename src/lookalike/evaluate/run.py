@@ -19,7 +19,10 @@ from lookalike.embed.registry import encoder as find_encoder
 from lookalike.embed.sources import Item, name_of
 from lookalike.errors import InputError
 from lookalike.evaluate.answer import answer
-from lookalike.evaluate.leaks import summary
+from lookalike.evaluate.chosen import expanded, metric_names
+from lookalike.evaluate.evidence import Evidence
+from lookalike.evaluate.leaks import look_for_copies
+from lookalike.evaluate.metrics import needs_all
 from lookalike.evaluate.paired import compare_values
 from lookalike.evaluate.question import Declare, ask
 from lookalike.evaluate.ranks import rank_blocks
@@ -39,6 +42,7 @@ def measure(
     cluster: str | None = None,
     metric: Metric = "cosine",
     ks: Sequence[int] = (1, 5, 10),
+    metrics: Sequence[str] | None = None,
     split: str = "queries against gallery",
     seed: int = 0,
     self_match: bool = False,
@@ -53,7 +57,9 @@ def measure(
     Relevant means: the same value in column `relevance`, or what a function of both sides declares. An item whose id is
     also the query's is the query itself and is removed from its gallery, unless `self_match` asks for the check that
     every picture finds itself, which the report then calls no measurement. `camera` names the column of the same-camera
-    rule of re-identification, `cluster` the column by which the bootstrap resamples whole groups of queries. With
+    rule of re-identification, `cluster` the column by which the bootstrap resamples whole groups of queries. `metrics`
+    names what is computed besides recall@K, by default everything: where recall, cmc and mrr are enough, large classes
+    are much quicker. With
     `stages` (query expansion, a re-ranker) the report is of the run with them, and its `plain` is the same report
     without, compared query by query.
 
@@ -70,19 +76,27 @@ def measure(
         queries, gallery, relevance=relevance, camera=camera, cluster=cluster, metric=metric, ks=ks, split=split,
         seed=seed, self_match=self_match,
     )  # fmt: skip
-    sides = (question.queries, question.gallery)
+    asks, answers = question.queries, question.gallery
+    names = metric_names(question.protocol.ks) if metrics is None else expanded(metrics, question.protocol.ks)
     spent = dict(timings or {})
     started = time.perf_counter()
-    blocks = rank_blocks(sides[0].vectors, sides[1].vectors, question.truth, metric=metric, threads=threads)
-    plain = answer(question, blocks, card=card, failures=failures, leaks=summary(question, threads=threads))
+    copies = look_for_copies(question, threads=threads)
+    blocks = rank_blocks(
+        asks.vectors, answers.vectors, question.truth, metric=metric, first_only=not needs_all(names), threads=threads
+    )
+    evidence = Evidence(
+        queries=asks, gallery=answers, truth=question.truth, metric=metric, vectors=asks.vectors, threads=threads
+    )
+    plain = answer(question, blocks, names=names, card=card, failures=failures, copies=copies, evidence=evidence)
     plain = dataclasses.replace(plain, timings={**spent, "measure_s": time.perf_counter() - started})
     if not stages:
         return plain
-    staged = staged_ranks(*sides, question.truth, stages, metric=metric, threads=threads)
-    timings = {**spent, **staged.milliseconds}
+    staged = staged_ranks(asks, answers, question.truth, stages, metric=metric, threads=threads)
     after = answer(
-        question, [staged.ranks], card=card, failures=failures, timings=timings, leaks=plain.leaks, stages=str(stages)
-    )
+        question, [staged.ranks], names=names, card=card, failures=failures, timings={**spent, **staged.milliseconds},
+        copies=copies, stages=str(stages),
+        evidence=dataclasses.replace(evidence, vectors=staged.vectors, pools=staged.pools),
+    )  # fmt: skip
     paired = compare_values(plain.per_query, after.per_query, groups=question.groups, seed=seed)
     return dataclasses.replace(after, plain=plain, paired=paired)
 

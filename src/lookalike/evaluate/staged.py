@@ -61,9 +61,13 @@ class Stages:
 
 @dataclass(frozen=True)
 class Staged:
-    """Ranks after the stages, and milliseconds a query that each took."""
+    """Ranks after the stages, what they came from, and milliseconds a query that each took."""
 
     ranks: Ranks
+    vectors: Vectors
+    """(q, d) what was searched with: expanded, where that was asked for."""
+    pools: Neighbours | None = None
+    """The re-ranked pools; None where nothing was re-ranked."""
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -85,13 +89,14 @@ def staged_ranks(
         clock.mark("expand_ms")
     ranks = relevant_ranks(vectors, gallery.vectors, truth, metric=metric, threads=threads)
     clock.restart()
+    after: Neighbours | None = None
     if stages.rerank:
         pool = _lists(vectors, gallery.vectors, truth, stages.pool, metric, threads)
         clock.mark("pool_ms")
         after = stages.rerank(store, vectors, pool)
         clock.mark("rerank_ms")
         ranks = _moved(ranks, after, truth)
-    return Staged(ranks, clock.spent)
+    return Staged(ranks, vectors, after, clock.spent)
 
 
 def _lists(
