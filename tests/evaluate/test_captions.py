@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookalike.errors import InputError, ShapeError
@@ -33,6 +33,7 @@ def test_a_picture_without_captions_distracts_but_is_no_query() -> None:
     assert found.captions_per_image == {0: 1, 1: 2}
 
 
+@settings(deadline=None)  # intervals are drawn too
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_both_directions_equal_their_literal_definition(images: int, captions: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
