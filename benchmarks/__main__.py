@@ -1,4 +1,4 @@
-"""Every performance figure, ours beside the peers', in one run: `make bench`, or `python -m benchmarks [--full] [NAME…]`.
+"""Every performance figure, ours beside the peers', in one run: `make bench`, or `python -m benchmarks [NAME…]`.
 
 Each script runs in a process of its own, one after the other, so that nothing measured shares the machine with anything
 else of ours. A script that needs a package which is not installed says so and is passed over.

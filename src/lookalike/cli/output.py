@@ -10,7 +10,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TextIO
+from typing import Any, NamedTuple, Protocol, TextIO
 
 
 class Step(Protocol):
@@ -27,6 +27,14 @@ class Step(Protocol):
     @property
     def failed(self) -> int:
         """Units that failed."""
+
+
+class Steps(NamedTuple):
+    """A `Step` for jobs that count their own."""
+
+    done: int
+    total: int | None
+    failed: int
 
 
 def data(text: str) -> None:
