@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from lookalike.evaluate.staged import Stages
 
 
+_NOT_WITH_FOLDS = (
+    *("protocol", "holdout", "split_column", "query_where", "gallery_where", "queries", "gallery"),
+    *("pairs", "separator", "self_match", "rerank", "expand"),
+)
+
+
 @click.command("eval")
 @sources.measured
 @click.option("--separator", metavar="CHARACTER", help="The relevance column holds several labels, so separated.")
@@ -57,6 +63,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     """
     from lookalike.cli.eval_inputs import read_inputs
 
+    _check_folds(settings)
     inputs = read_inputs(settings)
     report = _folds(inputs, settings) if settings["folds"] else _measured(inputs, settings)
     report = dataclasses.replace(report, command=_command_line(ctx))
@@ -81,7 +88,7 @@ def _measured(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
         cluster=settings["identity"],
         metric=settings["metric"],
         ks=inputs.ks or settings["ks"],
-        metrics=settings["metrics"].split(",") if settings["metrics"] else None,
+        metrics=_metrics(inputs, settings),
         split=inputs.split,
         seed=settings["seed"],
         self_match=settings["self_match"],
@@ -93,14 +100,26 @@ def _measured(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
     )
 
 
-def _folds(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
-    """Measure fold by fold; whoever asks and answers otherwise is refused."""
-    from lookalike.evaluate.folds import measure_folds
+def _metrics(inputs: Inputs, settings: Mapping[str, Any]) -> list[str] | None:
+    """Return the metrics asked for; those a published protocol quotes come on top of the usual ones."""
+    from lookalike.evaluate.chosen import metric_names
 
-    others = ("holdout", "split_column", "protocol", "query_where", "gallery_where", "pairs", "separator", "self_match")
-    named = [f"--{name.replace('_', '-')}" for name in (*others, "rerank", "expand") if settings[name]]
-    if named or inputs.queries is not inputs.gallery:
-        raise click.UsageError(f"--folds says who asks whom; {named[0] if named else '--queries'} does not go with it.")
+    if settings["metrics"]:
+        return [name.strip() for name in settings["metrics"].split(",")]
+    if inputs.benchmark is None:
+        return None
+    return [*metric_names(inputs.ks), *inputs.benchmark.protocol.metrics]
+
+
+def _check_folds(settings: Mapping[str, Any]) -> None:
+    """Refuse what says otherwise than --folds who asks whom, before any picture is read."""
+    named = [f"--{name.replace('_', '-')}" for name in _NOT_WITH_FOLDS if settings[name]]
+    if settings["folds"] and named:
+        raise click.UsageError(f"--folds measures whole classes, each fold alone; {named[0]} does not go with it.")
+
+
+def _folds(inputs: Inputs, settings: Mapping[str, Any]) -> Report:
+    from lookalike.evaluate.folds import measure_folds
 
     def one(side: Side, split: str) -> Report:
         return _measured(dataclasses.replace(inputs, queries=side, gallery=side, split=split), settings)

@@ -122,11 +122,12 @@ def same_value(queries: Side, gallery: Side, column: str) -> Declared:
     """Declare as relevant what has the query's value in a column.
 
     Raises:
-        InputError: a column that is not there, or fewer than two values in it.
+        InputError: a column that is not there, without any value, or with the same one everywhere.
     """
     asked, held = queries.column(column), gallery.column(column)
-    labels = {label_key(label) for label in (*asked, *held)} - {None}
-    if len(labels) < 2:
+    found = {label_key(label) for label in (*asked, *held)}
+    labels = found - {None}
+    if not labels or (found == labels and len(labels) < 2):  # an item without a label is a wrong answer
         only = f"one value, {labels.pop()!r}" if labels else "no value"
         raise InputError(
             f"Column {column!r} holds {only}: every answer would be right.", hint="Two labels at least are needed."
