@@ -111,9 +111,24 @@ def test_the_finished_run_is_an_encoder_without_torch(made, tmp_path):
 def test_layers_further_back_learn_more_slowly():
     groups = by_layer(load_backbone(NAME).network, 1e-3, 0.5)
     rates = [group["lr"] for group in groups]
+    assert len(rates) == 11  # stem and its norm, seven stages, last convolution and its norm
     assert rates[-1] == 1e-3
     assert all(late == pytest.approx(2 * early) for early, late in itertools.pairwise(rates))
     assert sum(len(group["params"]) for group in groups) == len(list(load_backbone(NAME).network.parameters()))
+
+
+def test_any_network_an_encoder_is_made_of_can_be_trained_and_exported(made, tmp_path):
+    name = "timm:test_vit.r160_in1k?weights=random"
+    vectors = encoder(name).encode_images([np.asarray(Image.open(path)) for path in made.pictures])
+    tiny = Material(vectors=vectors, labels=made.labels, encoder=name, pictures=made.pictures)
+    chosen = settings(epochs=1, backbone=Backbone(image_size=160, rate=1e-4))
+    trained = train(tiny, chosen, folder=tmp_path / "vit")
+    assert any("pos_embed" in key for key in trained.model.state_dict())
+    opened = encoder(f"run:{tmp_path / 'vit'}")
+    prepared = np.stack([opened.prepare(np.asarray(Image.open(path))) for path in made.pictures[:5]])
+    with torch.no_grad():
+        expected = trained.model(torch.from_numpy(prepared)).numpy()
+    assert np.abs(opened.encode_prepared(list(prepared)) - expected).max() < 1e-4
 
 
 def test_fine_tuning_asks_for_what_it_needs(made):
@@ -124,7 +139,8 @@ def test_fine_tuning_asks_for_what_it_needs(made):
             Material(vectors=made.vectors[:, :640], labels=made.labels, encoder=NAME, pictures=made.pictures),
             settings(),
         )
-    with pytest.raises(UnknownNameError, match="timm:MODEL"):
-        load_backbone("python:module:function")
-    with pytest.raises(UnknownNameError, match="tf_efficientnet_lite0"):
-        load_backbone("timm:tf_efficientnet_lit0")
+    for name in (f"python:{__name__}:nothing", "somewhere:model"):
+        with pytest.raises(UnknownNameError):
+            load_backbone(name)
+    with pytest.raises(InputError, match="no network"):
+        load_backbone("python:numpy:asarray")

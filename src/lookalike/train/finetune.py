@@ -160,7 +160,8 @@ def by_layer(network: nn.Module, rate: float, decay: float) -> list[dict[str, An
     number is a layer under its own first word.
     """
     layers: dict[str, list[nn.Parameter]] = {}
-    for name, parameter in network.named_parameters():
+    for full, parameter in network.named_parameters():
+        name = full.removeprefix("module.")  # of `Features`
         found = re.match(r"(.*?\.\d+)\.", name)
         layers.setdefault(found.group(1) if found else name.partition(".")[0], []).append(parameter)
     last = len(layers) - 1

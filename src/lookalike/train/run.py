@@ -55,14 +55,15 @@ def train(
         on_epoch: Called with each epoch's record.
         check: Called before each batch; raising cancels the run, whose last checkpoint stays.
         resume: Continue from the checkpoint in `folder`, with the result of never having stopped.
-        stop_after: Stop for now after this epoch.
+        stop_after: Stop for now after this epoch; the folder is an encoder only once the run has finished.
 
     Raises:
         InputError: labels that cannot be trained on, or a checkpoint of other settings or data.
         MissingExtraError: torch or pytorch-metric-learning is not installed.
     """
     settings = settings or Settings()
-    with _threads(settings.threads):
+    # the products of a head are so small that a second thread costs more than it saves
+    with _threads(1 if settings.threads is None and settings.backbone is None else settings.threads):
         run = _Run(material, settings, folder)
         return run.go(on_epoch, check, resume=resume, stop_after=stop_after)
 
@@ -216,7 +217,8 @@ class _Run:
             material=self.material,
             folder=self.folder,
         )
-        if self.folder is not None and self.processes.first:
+        paused = progress.stopped is None and progress.epoch < self.settings.epochs
+        if self.folder is not None and self.processes.first and not paused:
             from lookalike.train.export import export
 
             export(trained, self.folder)

@@ -104,6 +104,7 @@ class Settings:
     """Of the network; distances and losses are float32 always. `auto` is bfloat16 on a GPU that has it."""
     seed: int = 0
     threads: int | None = None
+    """None: one for a head, all usable processors for a network."""
 
     def __post_init__(self) -> None:
         _above_zero(learning_rate=self.learning_rate, proxy_rate=self.proxy_rate)
