@@ -58,6 +58,16 @@ def test_a_second_index_of_the_same_folder_continues_and_of_another_is_refused(r
     assert "is a catalogue of" in done.err
 
 
+def test_an_empty_folder_makes_no_catalogue(run_here):
+    Path("empty").mkdir()
+    Path("empty/readme.md").touch()
+    done = run_here("index", "e.la", "empty")
+    assert done.code == 2
+    assert "holds no pictures" in done.err
+    assert "1 .md" in done.err
+    assert not Path("e.la").exists()
+
+
 def test_strict_stores_nothing_where_a_file_fails(run_here, photos):
     (photos / "red" / "bad.jpg").write_bytes(b"nothing")
     done = run_here("index", "strict.la", photos, "--strict")

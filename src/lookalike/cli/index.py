@@ -47,6 +47,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
                 hint="Choose another name for the new catalogue.",
             )
     else:
+        _refuse_empty(photos)
         catalogue = Catalogue.create(
             folder, root=photos, encoder=settings["encoder"], metric=settings["metric"], dtype=settings["dtype"],
             normalise=not settings["raw"], threads=settings["threads"],
@@ -56,6 +57,18 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
             output.note(f"new catalogue {folder} of {photos}, encoder {catalogue.card.name}")
     with catalogue:
         ctx.exit(bring_up_to_date(catalogue, settings))
+
+
+def _refuse_empty(photos: Path) -> None:
+    """Raise InputError where there is nothing to index, before anything is written."""
+    from lookalike.errors import InputError
+    from lookalike.images.scan import scan
+
+    found = scan(photos)
+    if not found.files and not found.failed:
+        passed = ", ".join(f"{count} {name}" for name, count in sorted(found.skipped.items()))
+        hint = f"Passed over: {passed}." if passed else "It is empty."
+        raise InputError(f"{str(photos)!r} holds no pictures.", hint=f"{hint} `lookalike formats` lists what is read.")
 
 
 def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
