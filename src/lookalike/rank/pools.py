@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors
 from lookalike.catalogue.store import Store
 from lookalike.index.neighbours import Metric, Neighbours
@@ -36,13 +37,18 @@ def reorder(
     score: Callable[[Ids, Scores, Vectors], Scores],
     metric: Metric,
 ) -> Neighbours:
-    """Score every pool anew and sort it by the direction of `metric`; equal scores stay in retrieved order."""
+    """Score every pool anew and sort it by the direction of `metric`; equal scores stay in retrieved order.
+
+    One BLAS thread: products of a pool are too small to share, and on a busy machine two threads wait for each other
+    twenty times as long as one works.
+    """
     rows = []
-    for ids, scores, vectors in pools(store, neighbours):
-        if not len(ids):
-            rows.append((ids, scores))
-            continue
-        new = score(ids, scores, vectors)
-        order = np.argsort(new if metric == "l2" else -new, kind="stable")
-        rows.append((ids[order], new[order]))
+    with processors.blas(1):
+        for ids, scores, vectors in pools(store, neighbours):
+            if not len(ids):
+                rows.append((ids, scores))
+                continue
+            new = score(ids, scores, vectors)
+            order = np.argsort(new if metric == "l2" else -new, kind="stable")
+            rows.append((ids[order], new[order]))
     return Neighbours.from_rows(rows, metric)
