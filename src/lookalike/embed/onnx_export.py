@@ -76,8 +76,7 @@ def export(
             f"{encoder.card.name} is no network of timm, open_clip or transformers, so there is nothing to export.",
             hint="The built-in encoder and onnx: encoders run without torch as they are.",
         )
-    if folder.exists() and any(folder.iterdir()) and not replace:
-        raise InputError(f"The folder {str(folder)!r} is not empty.", hint="Name a new one, or pass --replace.")
+    _check_target(folder, replace)
     steps = encoder.network.preparation.portable
     if steps is None:
         raise InputError(f"The preprocessing of {encoder.card.name} has no form that works without its library.")
@@ -97,34 +96,44 @@ def export(
         raise
 
 
-def quantise(folder: Path, target: Path, *, replace: bool = False) -> Path:
+def quantise(folder: Path, target: Path, *, convolutions: bool = False, replace: bool = False) -> Path:
     """Write a copy of an exported folder whose matrix products use 8-bit weights (ONNX Runtime, dynamic).
 
     It is another encoder: its vectors differ by more than rounding, by how much is measured where it is made (see
-    `evaluate.fidelity`). Convolutions stay in float32: ONNX Runtime's dynamic 8-bit convolution is slower.
+    `evaluate.fidelity`). `convolutions` shrinks those too; on a processor that costs speed instead of saving it:
+    EfficientNet-Lite0 takes 16 ms a picture instead of 5, and its neighbours change.
 
     Raises:
-        InputError: `target` is not empty.
+        InputError: `target` is not empty, or the network has nothing that would be shrunk.
     """
-    require("onnx", feature="Making an 8-bit model", extra="train")
-    if target.exists() and any(target.iterdir()) and not replace:
-        raise InputError(f"The folder {str(target)!r} is not empty.", hint="Name a new one, or pass --replace.")
-    target.mkdir(parents=True, exist_ok=True)
+    onnx = library("onnx", feature="Making an 8-bit model", extra="train")
+    _check_target(target, replace)
+    kinds = ["MatMul", "Gemm", *(["Conv"] if convolutions else [])]
     described = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+    if not any(node.op_type in kinds for node in onnx.load(folder / IMAGES).graph.node):
+        raise InputError(
+            f"The network in {str(folder)!r} has no matrix products to shrink; it is made of convolutions.",
+            hint="Use it as it is: ONNX Runtime runs 8-bit convolutions slower than float32 ones.",
+        )
+    target.mkdir(parents=True, exist_ok=True)
     with _quiet():
         from onnxruntime.quantization import QuantType, quantize_dynamic
 
+        kind = QuantType.QUInt8 if convolutions else QuantType.QInt8  # ConvInteger has no signed weights
         for name in (IMAGES, TEXTS):
             if (folder / name).is_file():
-                quantize_dynamic(
-                    folder / name, target / name, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gemm"]
-                )
+                quantize_dynamic(folder / name, target / name, weight_type=kind, op_types_to_quantize=kinds)
     if (folder / TOKENISER).is_file():
         (target / TOKENISER).write_bytes((folder / TOKENISER).read_bytes())
-    made = described | {"quantised": "dynamic int8 (MatMul, Gemm)"}
+    made = described | {"quantised": f"dynamic int8 ({', '.join(kinds)})"}
     (target / DESCRIPTION).write_text(json.dumps(made, indent=2), encoding="utf-8")
     np.save(target / GOLDEN, OnnxEncoder(target, Asked(source="onnx", model=str(target)), Options()).golden_vectors())
     return target
+
+
+def _check_target(folder: Path, replace: bool) -> None:
+    if folder.exists() and any(folder.iterdir()) and not replace:
+        raise InputError(f"The folder {str(folder)!r} is not empty.", hint="Name a new one, or pass --replace.")
 
 
 def _write_images(encoder: TorchEncoder, steps: Steps, folder: Path) -> None:

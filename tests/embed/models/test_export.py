@@ -114,6 +114,14 @@ def test_an_eight_bit_copy_is_smaller_and_another_encoder(exported: Any, tmp_pat
     assert encoder(f"onnx:{small}").card.differences(encoder(f"onnx:{folder}").card)
 
 
+def test_a_network_of_convolutions_is_not_shrunk(exported: Any, tmp_path: Path) -> None:
+    _, folder = exported("timm")
+    with pytest.raises(InputError, match=r"no matrix products to shrink.*runs 8-bit convolutions slower"):
+        quantise(folder, tmp_path / "int8")
+    quantise(folder, tmp_path / "smaller", convolutions=True)
+    assert (tmp_path / "smaller/model.onnx").stat().st_size < (folder / "model.onnx").stat().st_size / 3
+
+
 def test_crop_and_flip_can_be_asked_of_an_export_and_nothing_else(exported: Any) -> None:
     original, folder = exported("clip")
     name = original.card.name

@@ -163,3 +163,21 @@ def test_other_tensors_are_not_taken_for_the_built_in_weights(tmp_path: Path) ->
     torch.save({"a": torch.zeros(3)}, tmp_path / "other.pth")
     with pytest.raises(InputError, match="does not hold the"):
         encoder(f"timm:tf_efficientnet_lite0.builtin?weights={tmp_path / 'other.pth'}")
+
+
+@pytest.mark.slow
+def test_both_give_the_same_recall_on_real_products(published: str, shared: Path) -> None:
+    """0.649 within 0.005: the figure of plain cosine ranking on these pictures, see the data's README."""
+    from lookalike.datasets.table import read_table
+    from lookalike.embed.pipeline import encode_all
+    from lookalike.evaluate.recall import recall_at_k
+
+    table = read_table(shared / "data/grocery/manifest.csv")
+    split, labels = (np.array(table.columns[name]) for name in ("split", "label"))
+    found = {}
+    for name in ("builtin:effnet-lite0", published):
+        vectors = encode_all(table.paths, name)
+        query, gallery = split == "test", split == "train"
+        found[name] = recall_at_k(vectors[query], vectors[gallery], labels[query], labels[gallery], ks=(1,))[1]
+    assert abs(found[published] - found["builtin:effnet-lite0"]) <= 0.005
+    assert abs(found[published] - 0.649) <= 0.005
