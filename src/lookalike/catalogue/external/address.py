@@ -102,7 +102,7 @@ class Address:
         pairs = [(key, HIDDEN if key in _SECRETS else value) for key, value in parse_qsl(parts.query)]
         pairs.append(("table" if self.engine == "postgresql" else "collection", self.name))
         shown = urlunsplit(parts._replace(query=urlencode(pairs, safe="*/", quote_via=quote)))
-        return shown if self.engine == "postgresql" else f"milvus:{shown}"
+        return self.hide(shown if self.engine == "postgresql" else f"milvus:{shown}")
 
 
 def is_address(text: str) -> bool:

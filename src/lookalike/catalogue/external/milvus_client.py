@@ -43,6 +43,7 @@ class MilvusCalls:
             self._path = os.path.abspath(address.uri)  # noqa: PTH100 - as the engine itself names it
             if not make and not Path(self._path).exists():
                 raise NotFoundError(f"There is no file {address.uri!r}.", hint="Make it with: lookalike push.")
+        self._broken = False
         self.client = self._connected()
 
     @property
@@ -51,17 +52,16 @@ class MilvusCalls:
         return self._library.DataType
 
     def _connected(self) -> Any:
-        uri = self._serve() if self._path else self.address.uri
-        options = {"token": self._token} if self._token else {}
-
-        def connect() -> Any:
-            return self._library.MilvusClient(uri, timeout=self.patience.connect_s, **options)
-
+        self._uri = self._serve() if self._path else self.address.uri
         try:
-            return retrying(connect, transient=self._passing, patience=self.patience)
+            return retrying(self._connect, transient=self._passing, patience=self.patience)
         except Exception as error:
             self._release()
             raise self._explained(error) from None
+
+    def _connect(self) -> Any:
+        options = {"token": self._token} if self._token else {}
+        return self._library.MilvusClient(self._uri, timeout=self.patience.connect_s, **options)
 
     def _serve(self) -> str:
         """Open the embedded file, or share it with whoever in this process has it open."""
@@ -106,17 +106,23 @@ class MilvusCalls:
         began = time.monotonic()
 
         def call() -> Any:
+            if self._broken:  # a channel whose server went away does not always find it again
+                self.client.close()
+                self.client = self._connect()
+                self._broken = False
             left = max(limit - (time.monotonic() - began), 0.1)
-            return getattr(self.client, name)(*arguments, timeout=min(left, self.patience.connect_s + limit), **options)
+            return getattr(self.client, name)(*arguments, timeout=left, **options)
+
+        def passing(error: Exception) -> bool:
+            self._broken = self._passing(error)
+            return self._broken and time.monotonic() - began < limit
 
         try:
-            return retrying(
-                call, transient=lambda error: self._passing(error) and time.monotonic() - began < limit,
-                patience=self.patience,
-            )  # fmt: skip
+            return retrying(call, transient=passing, patience=self.patience)
         except LookalikeError:
             raise
         except Exception as error:
+            passing(error)
             raise self._explained(error) from None
 
     def has(self, place: str) -> bool:
