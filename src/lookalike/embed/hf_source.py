@@ -38,7 +38,6 @@ CLASS_TOKEN = (
     "vit",
     "deit",
     "vit_msn",
-    "ijepa_vit",
     "data2vec-vision",
 )
 """Model types whose published image feature is the class token after the last normalisation; a ViT's `pooler_output`

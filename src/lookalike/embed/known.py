@@ -80,7 +80,7 @@ KNOWN: Sequence[Known] = (
     _hf("openai/clip-vit-base-patch32", 512, 224, "mit", f"{_TEXT}; the classic, quick"),
     _hf("google/siglip-base-patch16-224", 768, 224, "apache-2.0", f"{_TEXT}; better than CLIP at its size"),
     _hf("google/siglip2-base-patch16-224", 768, 224, "apache-2.0", f"{_TEXT} in many languages"),
-    _timm("resnet50.a1_in1k", 2048, 288, "apache-2.0", f"{_BASE}; what most papers compare with"),
+    _timm("resnet50.a1_in1k", 2048, 224, "apache-2.0", f"{_BASE}; what most papers compare with"),
     _timm("tf_efficientnet_lite0.in1k", 1280, 224, "apache-2.0", f"{_BASE}; small and quick"),
     _timm("convnext_tiny.fb_in22k", 768, 224, "apache-2.0", f"{_BASE} of 22,000 kinds"),
 )

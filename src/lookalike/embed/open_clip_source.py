@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -93,7 +94,7 @@ def _tagged(asked: Asked) -> Path:
         known = table.list_pretrained_tags_by_model(arch)
         if known:
             raise UnknownNameError(f"open_clip tag of {arch}", tag, known)
-        raise UnknownNameError("open_clip architecture", arch, _architectures())
+        raise UnknownNameError("open_clip architecture", arch, _architectures(arch))
     looked: list[Path] = []
     if config.get("hf_hub"):
         id_, _, name = config["hf_hub"].rpartition("/")
@@ -149,7 +150,7 @@ def _module(asked: Asked, folder: Path | None) -> Any:
                 f"{LOCAL}{folder}", load_weights=asked.weights != RANDOM, **common))  # fmt: skip
         arch, tag = _split(asked)
         if open_clip.get_model_config(arch) is None:
-            raise UnknownNameError("open_clip architecture", arch, _architectures())
+            raise UnknownNameError("open_clip architecture", arch, _architectures(arch))
         if asked.weights == RANDOM:
             return _random(lambda: open_clip.create_model(arch, pretrained=None, **common))
         config = {} if is_path(tag) else open_clip.get_pretrained_cfg(arch, tag)
@@ -244,6 +245,6 @@ def _licence(asked: Asked) -> str:
     return licence_of(asked.name)
 
 
-def _architectures() -> list[str]:
+def _architectures(wrong: str) -> list[str]:
     listed: list[str] = library("open_clip", feature=FEATURE, extra=EXTRA).list_models()
-    return listed
+    return difflib.get_close_matches(wrong, listed, n=8, cutoff=0.3) or listed

@@ -130,6 +130,16 @@ def test_raw_vectors_keep_their_length_and_point_the_same_way(dino: Path) -> Non
     assert [line.partition(":")[0] for line in raw.card.differences(unit.card)] == ["normalised"]
 
 
+def test_the_pipeline_prepares_in_threads_and_changes_nothing(dino: Path) -> None:
+    from lookalike.embed.pipeline import encode_all
+
+    images = tiny.random_pictures(*[(40 + place, 90 - place) for place in range(21)])
+    found = encoder(f"hf:{dino}")
+    np.testing.assert_allclose(
+        encode_all(images, found, threads=3, batch_size=8), found.encode_images(images), atol=1e-5, rtol=0
+    )
+
+
 def test_no_pictures_give_no_rows(dino: Path) -> None:
     assert encoder(f"hf:{dino}").encode_images([]).shape == (0, 32)
 
