@@ -11,7 +11,6 @@ from typing import Any
 import click
 import numpy as np
 
-from lookalike.arrays import Rgb
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.cli import output
 from lookalike.cli.failures import list_failures
@@ -25,9 +24,10 @@ from lookalike.embed.ready import load_vectors
 from lookalike.embed.registry import encoder as find_encoder
 from lookalike.embed.sources import Item
 from lookalike.errors import ImageError, InputError, NotFoundError
+from lookalike.evaluate.boxes import BOX, part_of
 from lookalike.evaluate.sides import Side
 from lookalike.evaluate.splits import Split, holdout, leave_one_out
-from lookalike.images.load import Failure, load
+from lookalike.images.load import Failure
 
 DEFAULT_ENCODER = "builtin:effnet-lite0"
 
@@ -174,15 +174,13 @@ def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
 def _item(pictures: LabelledPictures, row: int) -> Item:
     """Return a picture's path, or the part of it that is asked for where the benchmark gives a box."""
     path = pictures.paths[row]
-    box = pictures.columns["box"][row] if "box" in pictures.columns else None
+    box = pictures.columns[BOX][row] if BOX in pictures.columns else None
     if box is None:
         return path
-    left, top, right, bottom = (round(float(edge)) for edge in box.split(","))
     try:
-        part: Rgb = load(path).pixels[max(top, 0) : bottom, max(left, 0) : right]
+        return part_of(path, box)
     except ImageError:
         return path  # the pipeline reports it by name
-    return part
 
 
 def _benchmark(settings: Mapping[str, Any]) -> Benchmark | None:

@@ -29,6 +29,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "duplicates": ("lookalike.cli.duplicates", "Group pictures kept twice: bytes, pixels, similar."),
     "tune": ("lookalike.cli.tune", "Choose an index by measuring it on a catalogue's own vectors."),
     "tune-rank": ("lookalike.cli.tune_rank", "Choose re-ranking settings on one part of the identities."),
+    "train": ("lookalike.cli.train", "Fine-tune a head or a network, judged by identities it never saw."),
     "memory": ("lookalike.cli.memory", "Say how many bytes an index takes, before there is one."),
     "plan": ("lookalike.cli.plan", "Say which index fits a number of pictures, a memory and a latency."),
     "verify": ("lookalike.cli.verify", "Check that a catalogue is sound."),
