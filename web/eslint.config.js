@@ -5,7 +5,7 @@ import ts from 'typescript-eslint';
 import svelteConfig from './svelte.config.js';
 
 export default ts.config(
-  { ignores: ['src/api/schema.d.ts', 'src/map/compiled.generated.ts', 'node_modules'] },
+  { ignores: ['src/api/schema.d.ts', 'src/map/compiled.generated.js', 'node_modules'] },
   js.configs.recommended,
   ...ts.configs.strict,
   ...svelte.configs.recommended,

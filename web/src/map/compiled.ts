@@ -23,7 +23,7 @@ export function install(): void {
   const hooks = globalThis as Hooks;
   hooks.lookalikeCompiled = (names, source) => {
     const key = keyOf(names, source);
-    const made = COMPILED[key] ?? hooks.lookalikeRecord?.(key, names, source);
+    const made = hooks.lookalikeRecord?.(key, names, source) ?? COMPILED[key];
     if (!made) throw new Error(`This graphics driver needs a drawing function that was not prepared (${key}).`);
     return made;
   };

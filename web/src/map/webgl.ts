@@ -1,12 +1,12 @@
 // The map through regl-scatterplot.
 import { scaleLinear } from 'd3-scale';
+import createScatterplot, { createRenderer } from 'regl-scatterplot';
 import { install } from './compiled';
 import type { Colouring } from './colours';
 import type { Make } from './drawing';
 
 export const webgl: Make = async (canvas, points, events, width, height) => {
   install();
-  const { default: createScatterplot, createRenderer } = await import('regl-scatterplot');
   const renderer = createRenderer();
   if (!renderer.isSupported) throw new Error('This browser has no WebGL with float textures.');
   const xScale = scaleLinear([-1, 1], [0, width]);
@@ -17,6 +17,8 @@ export const webgl: Make = async (canvas, points, events, width, height) => {
     pointSize: size, pointSizeSelected: 3, pointOutlineWidth: 2, opacity: points.x.length > 20_000 ? 0.6 : 0.85,
     lassoMinDelay: 0, lassoMinDist: 2, lassoClearEvent: 'deselect', deselectOnDblClick: false, showReticle: false,
     lassoInitiator: false,
+    // The camera looks at a height of 2; on a tall screen it steps back until the width fits as well.
+    cameraDistance: Math.max(1, height / width),
   });
   let lassoing = false;
   let silent = false;

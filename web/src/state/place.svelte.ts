@@ -1,3 +1,4 @@
+/* eslint-disable svelte/prefer-svelte-reactivity -- URLSearchParams only reads and writes text here */
 // Where the page is, kept in its address: #/map?colour=label. A copied address shows the same thing.
 export const SCREENS = ['search', 'catalogue', 'map', 'triplets', 'evaluate', 'indexes', 'train'] as const;
 export type Screen = (typeof SCREENS)[number];
@@ -46,12 +47,10 @@ class Place {
 
   /** Change some parameters; empty, null and false ones are left out of the address. */
   set(changes: Record<string, string | number | boolean | null>, how: 'push' | 'replace' = 'replace'): void {
-    const next: Params = { ...this.params };
-    for (const [name, value] of Object.entries(changes)) {
-      if (value === null || value === '' || value === false) delete next[name];
-      else next[name] = value === true ? '1' : String(value);
-    }
-    this.#write(this.screen, next, how);
+    const kept = Object.entries({ ...this.params, ...changes })
+      .filter(([, value]) => value !== null && value !== '' && value !== false)
+      .map(([name, value]) => [name, value === true ? '1' : String(value)]);
+    this.#write(this.screen, Object.fromEntries(kept) as Params, how);
   }
 
   go(screen: Screen, params: Params = {}): void {
