@@ -14,6 +14,8 @@ import pytest
 from PIL import Image
 
 from lookalike.cli.main import run
+from lookalike.errors import InputError
+from lookalike.evaluate.boxes import part_of
 
 _SPEC = importlib.util.spec_from_file_location("layouts", Path(__file__).parents[1] / "datasets/test_protocols.py")
 assert _SPEC is not None
@@ -210,3 +212,17 @@ def test_a_protocol_and_a_split_of_ones_own_do_not_go_together(tmp_path, evaluat
 def test_missing_files_and_names_are_one_clear_error(tmp_path, evaluate):
     assert "Expected:" in evaluate("sop", code=2)["hint"]
     assert "Did you mean 'market1501'" in str(evaluate("market", code=2))
+
+
+def test_a_box_that_holds_no_pixel_or_is_no_box_is_named(tmp_path):
+    draw(tmp_path / "q.jpg", "red")
+    assert part_of(str(tmp_path / "q.jpg"), "1.0,2.5,30,40").shape == (
+        38,
+        29,
+        3,
+    )  # 2.5 to even: 2
+    assert part_of(str(tmp_path / "q.jpg"), "-5,-5,500,500").shape == (64, 64, 3)
+    with pytest.raises(InputError, match="holds no pixel of its 64 × 64"):
+        part_of(str(tmp_path / "q.jpg"), "70,70,80,80")
+    with pytest.raises(InputError, match=r"is not left,top,right,bottom"):
+        part_of(str(tmp_path / "q.jpg"), "1,2,3")

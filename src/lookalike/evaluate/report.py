@@ -136,7 +136,7 @@ class Report:
         return to_text(self, BLOCKS if blocks is None else blocks)
 
     def save(self, folder: str | os.PathLike[str], *, trec_depth: int | None = None) -> Report:
-        """Write the run into a new folder, with the files docs/metrics.md lists; return the report that knows where it is.
+        """Write the run into a new folder, the files docs/metrics.md lists; return the report that knows the folder.
 
         `trec_depth` is how many answers a query run.trec holds: by default 100, fewer where there are more than
         10,000 queries, 0 for no such file.

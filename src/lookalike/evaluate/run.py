@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -24,13 +25,17 @@ from lookalike.evaluate.evidence import Evidence
 from lookalike.evaluate.leaks import look_for_copies
 from lookalike.evaluate.metrics import needs_all
 from lookalike.evaluate.paired import compare_values
-from lookalike.evaluate.question import Declare, ask
+from lookalike.evaluate.question import Declare, Question, ask
 from lookalike.evaluate.ranks import rank_blocks
 from lookalike.evaluate.report import Report
 from lookalike.evaluate.sides import Side
 from lookalike.evaluate.staged import Stages, staged_ranks
 from lookalike.images.load import Failure
 from lookalike.index.neighbours import Metric
+
+logger = logging.getLogger("lookalike")
+
+MANY_RANKS = 50_000_000  # half a minute on one processor
 
 
 def measure(
@@ -78,11 +83,13 @@ def measure(
     )  # fmt: skip
     asks, answers = question.queries, question.gallery
     names = metric_names(question.protocol.ks) if metrics is None else expanded(metrics, question.protocol.ks)
+    first_only = not needs_all(names)
+    _announce(question, first_only)
     spent = dict(timings or {})
     started = time.perf_counter()
     copies = look_for_copies(question, threads=threads)
     blocks = rank_blocks(
-        asks.vectors, answers.vectors, question.truth, metric=metric, first_only=not needs_all(names), threads=threads
+        asks.vectors, answers.vectors, question.truth, metric=metric, first_only=first_only, threads=threads
     )
     evidence = Evidence(
         queries=asks, gallery=answers, truth=question.truth, metric=metric, vectors=asks.vectors, threads=threads
@@ -99,6 +106,16 @@ def measure(
     )  # fmt: skip
     paired = compare_values(plain.per_query, after.per_query, groups=question.groups, seed=seed)
     return dataclasses.replace(after, plain=plain, paired=paired)
+
+
+def _announce(question: Question, first_only: bool) -> None:
+    """Say beforehand where large classes will take their time, and what would be quicker."""
+    wanted = int(question.truth.num_relevant.sum())
+    if not first_only and wanted > MANY_RANKS:
+        logger.info(
+            "%s ranks are counted, every right answer of every query; --metrics mrr looks for the first one alone.",
+            f"{wanted:,}",
+        )
 
 
 def evaluate(

@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image
 
 from lookalike.errors import ImageError
+from lookalike.evaluate.boxes import BOX, part_of
 from lookalike.images.load import load
 
 if TYPE_CHECKING:
@@ -88,16 +89,18 @@ def _row(report: Report, part: Evidence, query: int, first_rank: float) -> Row:
 
 def _tile(side: Side, row: int, kind: Kind, column: str | None, rank: int | None, score: float | None) -> Tile:
     label = side.columns[column][row] if column is not None and column in side.columns else None
-    picture = _thumbnail(side.paths[row]) if side.paths else ""
+    box = side.columns[BOX][row] if BOX in side.columns else None
+    picture = _thumbnail(side.paths[row], box) if side.paths else ""
     return Tile(kind, rank, PurePath(side.names[row]).name, "" if label is None else str(label), score, picture)
 
 
-def _thumbnail(path: str) -> str:
+def _thumbnail(path: str, box: str | None) -> str:
     """Return a small JPEG as a data address, without the file's metadata; empty where it cannot be read."""
     try:
-        picture = Image.fromarray(load(path, short_side=SIDE).pixels)
+        pixels = load(path, short_side=SIDE).pixels if box is None else part_of(path, box)
     except ImageError:
         return ""
+    picture = Image.fromarray(pixels)
     picture.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
     picture.save(buffer, "JPEG", quality=78, optimize=True)
