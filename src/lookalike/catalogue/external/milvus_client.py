@@ -20,6 +20,7 @@ _SLOW = ("flush", "load_collection", "create_collection")
 # A status that passes by itself: gRPC's own words, and those of a server that is starting.
 _PASSING = ("unavailable", "fail connecting", "failed to connect", "connection refused", "not ready", "not healthy",
             "deadline", "retry run out", "retry timeout", "channel")  # fmt: skip
+_UNLOADED = ("state 'released'", "not loaded")
 
 _open: dict[str, int] = {}
 _guard = threading.Lock()
@@ -105,17 +106,24 @@ class MilvusCalls:
         limit = self.patience.answer_s * (10 if name in _SLOW else 1)
         began = time.monotonic()
 
+        unloaded: list[bool] = []
+
         def call() -> Any:
             if self._broken:  # a channel whose server went away does not always find it again
                 self.client.close()
                 self.client = self._connect()
                 self._broken = False
+            if unloaded:
+                self.client.load_collection(arguments[0], timeout=limit)
+                unloaded.clear()
             left = max(limit - (time.monotonic() - began), 0.1)
             return getattr(self.client, name)(*arguments, timeout=left, **options)
 
         def passing(error: Exception) -> bool:
             self._broken = self._passing(error)
-            return self._broken and time.monotonic() - began < limit
+            if any(part in str(error).lower() for part in _UNLOADED):  # a server that was started anew
+                unloaded.append(True)
+            return (self._broken or bool(unloaded)) and time.monotonic() - began < limit
 
         try:
             return retrying(call, transient=passing, patience=self.patience)
