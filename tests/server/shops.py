@@ -99,12 +99,18 @@ def write_picture(path: Path, hue: int, seed: int) -> None:
     Image.fromarray(np.clip(base + rng.normal(0, 14, base.shape), 0, 255).astype(np.uint8)).save(path)
 
 
-def make_catalogue(folder: Path) -> Path:
-    """Make a catalogue of three classes of six pictures, one unreadable file, and some columns."""
+def make_photos(folder: Path) -> Path:
+    """Draw three classes of six pictures."""
     photos = folder / "photos"
     for hue, name in enumerate(CLASSES):
         for number in range(EACH):
             write_picture(photos / name / f"{number}.png", hue, seed=10 * hue + number)
+    return photos
+
+
+def make_catalogue(folder: Path) -> Path:
+    """Make a catalogue of three classes of six pictures, one unreadable file, and some columns."""
+    photos = make_photos(folder)
     (photos / "broken.png").write_bytes(b"not a picture")
     with Catalogue.create(folder / "shop.la", root=photos, threads=1) as catalogue:
         catalogue.sync()

@@ -18,7 +18,8 @@ from lookalike.server.settings import Settings
 
 from .shops import Client, make_catalogue, write_picture
 
-VARYING = {"timings", "run", "versions"}
+VARYING = {"timings", "run", "versions", "command", "trec"}
+"""What depends on the clock, and on whether and by whom a run is saved."""
 
 
 def by_command(*words: object) -> dict:
@@ -122,6 +123,18 @@ def test_a_sync_stores_what_is_new_and_names_what_failed(own):
     assert [row["reason"] for row in job["result"]["failed"]] == ["unknown-format"]
     page = client.get("items?where=path%20=%20'red/new.png'").json
     assert page["items"][0]["columns"]["label"] == "red"
+
+
+def test_a_sync_sets_the_columns_of_the_table_the_catalogue_was_made_with(own):
+    shop, client = own
+    write_picture(shop.parent / "photos" / "red" / "new.png", 2, seed=77)
+    table = shop.parent / "labels.csv"
+    table.write_text("path,label,price\nred/new.png,vermilion,99.5\nblue/0.png,navy,1.5\n")
+    (shop / "lookalike.toml").write_text(f'[sync]\nlabels = "{table}"\n')
+    client.finished("sync", {})
+    found = client.get("items?where=price%20%3E%2090").json["items"]
+    assert [(item["path"], item["columns"]["label"]) for item in found] == [("red/new.png", "vermilion")]
+    assert client.get("items/1").json["columns"]["label"] == "navy"
 
 
 def test_small_pictures_of_bytes_that_are_gone_are_deleted_by_a_sync(own):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import re
 from collections.abc import Callable, Iterable
@@ -52,7 +53,8 @@ def prepared(shop: Shop, request: EvaluateRequest) -> Prepared:
     stages = stages_of(request)
     folder = free(shop.runs, request.save or _name(request))
     metric = check_metric(request.metric or store.metric)
-    return Prepared(_command(shop, request, metric, folder), lambda work: _run(shop, request, stages, folder, work))
+    said = _command(shop, request, metric, folder)
+    return Prepared(said, lambda work: _run(shop, request, stages, folder, said, work))
 
 
 def stages_of(request: EvaluateRequest) -> Stages:
@@ -87,7 +89,7 @@ def free(parent: Path, name: str) -> Path:
     return found
 
 
-def _run(shop: Shop, request: EvaluateRequest, stages: Stages, folder: Path, work: Work) -> dict[str, Any]:
+def _run(shop: Shop, request: EvaluateRequest, stages: Stages, folder: Path, said: str, work: Work) -> dict[str, Any]:
     store = shop.store(request.encoder)
     work.progress(0, 2, "reading vectors")
     queries, gallery, split = sides(store, request)
@@ -95,10 +97,10 @@ def _run(shop: Shop, request: EvaluateRequest, stages: Stages, folder: Path, wor
     report = measure(
         queries, gallery, relevance=request.relevance, camera=request.camera, cluster=request.identity,
         metric=check_metric(request.metric or store.metric), ks=request.ks, split=split, seed=request.seed,
-        self_match=request.self_match, stages=stages, card=store.card, threads=store.threads,
+        self_match=request.self_match, stages=stages, card=store.card, threads=shop.settings.threads,
     )  # fmt: skip
     work.check()  # a run that was given up is not saved
-    saved = report.save(folder)
+    saved = dataclasses.replace(report, command=said).save(folder)
     return {"run_id": number_of(folder), "report": plain(saved.to_dict())}
 
 

@@ -117,6 +117,14 @@ def labels(store: Catalogue, ids: Ids, column: str) -> list[str | None]:
     return [None if value is None else str(value) for value in store.column(column, ids)]
 
 
+def label_column(store: Catalogue) -> str | None:
+    """Return the column the labs begin with."""
+    own = store.columns()
+    names = [column.name for column in own]
+    texts = [column.name for column in own if column.type == "text"]
+    return "label" if "label" in names else next(iter(texts), None)
+
+
 def _gone(number: int) -> LookalikeError:
     return RefusedError(404, f"The catalogue holds no item {number}.")
 

@@ -1,10 +1,34 @@
-"""A label for new pictures: the name of the first folder they lie in, as `lookalike sync` gives it."""
+"""Columns for new pictures, as `lookalike sync` gives them: from the catalogue's own table, or from its folders."""
 
 from __future__ import annotations
 
+import os
+import tomllib
+from pathlib import Path
+
 from lookalike.catalogue.catalogue import Catalogue
+from lookalike.datasets.table import read_table
+from lookalike.errors import InputError
 
 COLUMN = "label"
+SETTINGS = "lookalike.toml"
+
+
+def label(catalogue: Catalogue) -> int:
+    """Set the columns of the table that `lookalike.toml` names for sync, or the first folder as label.
+
+    Returns how many items were given a value.
+
+    Raises:
+        InputError: the settings or the table cannot be read, or hold values of another type than the column's.
+    """
+    table = _table(catalogue.folder)
+    if table is None:
+        return apply_folders(catalogue)
+    root = catalogue.root
+    rows = read_table(table, root=root)
+    paths = [os.path.relpath(path, root) if root else name for path, name in zip(rows.paths, rows.names, strict=True)]
+    return catalogue.set_columns(dict(rows.columns), paths=paths, missing_ok=True)
 
 
 def apply_folders(catalogue: Catalogue) -> int:
@@ -14,11 +38,22 @@ def apply_folders(catalogue: Catalogue) -> int:
     present = catalogue.column(COLUMN, ids) if COLUMN in names else [None] * len(ids)
     fresh = [
         (int(number), path.split("/")[0])
-        for number, path, label in zip(ids, catalogue.paths(ids), present, strict=True)
-        if label is None and "/" in path
+        for number, path, value in zip(ids, catalogue.paths(ids), present, strict=True)
+        if value is None and "/" in path
     ]
     if not fresh:
         return 0
     return catalogue.set_columns(
-        {COLUMN: [label for _, label in fresh]}, ids=[number for number, _ in fresh], types={COLUMN: "text"}
+        {COLUMN: [value for _, value in fresh]}, ids=[number for number, _ in fresh], types={COLUMN: "text"}
     )
+
+
+def _table(folder: Path) -> Path | None:
+    path = folder / SETTINGS
+    if not path.is_file():
+        return None
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8")).get("sync", {}).get("labels")
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.", hint="It holds lines such as: k = 20") from error
+    return Path(given) if isinstance(given, str) else None

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections import Counter
-from collections.abc import Sequence
 
 from lookalike.catalogue import columns
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.embed.encoder import Card
-from lookalike.errors import LookalikeError, MissingExtraError
+from lookalike.errors import MissingExtraError
 from lookalike.images.load import REASONS
 from lookalike.index.kinds import KINDS
 from lookalike.index.neighbours import higher_is_better
 from lookalike.rank.rerankers import RERANKERS
-from lookalike.server.items import plain, sendable
+from lookalike.server.items import label_column, plain, sendable
 from lookalike.server.schemas.catalogue import (
     CatalogueInfo,
     Choice,
@@ -25,6 +25,10 @@ from lookalike.server.schemas.catalogue import (
 )
 from lookalike.server.settings import Settings
 from lookalike.server.shop import Shop
+from lookalike.server.training import missing
+from lookalike.train.losses import LOSSES
+
+_UMAP = "neighbours kept together; axes and distances between groups mean nothing"
 
 _TEXT_HINT = (
     "Make the catalogue with an encoder that has a text tower, such as open_clip:ViT-B-32/openai; "
@@ -56,11 +60,11 @@ def catalogue_info(shop: Shop) -> CatalogueInfo:
         rerankers=[Choice(name=name, summary=row.summary) for name, row in RERANKERS.items()],
         maps=[
             Choice(name="pca", summary="the two directions of largest variance"),
-            _needs("umap", "neighbours kept together; axes and distances between groups mean nothing", "umap", "maps"),
+            _choice("umap", _UMAP, "maps", importlib.util.find_spec("umap") is None),
         ],
         index_kinds=list(KINDS),
-        losses=_losses(),
-        train=_needs("train", "a head on the stored vectors", "torch", "train", "pytorch_metric_learning"),
+        losses=list(LOSSES),
+        train=_choice("train", "a head on the stored vectors", "train", bool(missing())),
         limits=_limits(shop.settings),
     )
 
@@ -80,14 +84,6 @@ def column_infos(store: Catalogue) -> list[ColumnInfo]:
     return [*(ColumnInfo(name=each.name, type=each.type, builtin=False) for each in store.columns()), *builtin]
 
 
-def label_column(store: Catalogue) -> str | None:
-    """Return the column the labs begin with."""
-    own = store.columns()
-    names = [column.name for column in own]
-    texts: Sequence[str] = [column.name for column in own if column.type == "text"]
-    return "label" if "label" in names else next(iter(texts), None)
-
-
 def failures(store: Catalogue) -> FailureList:
     """Return the files that have no vector."""
     rows = store.failures()
@@ -100,16 +96,9 @@ def failures(store: Catalogue) -> FailureList:
     )
 
 
-def _losses() -> list[str]:
-    from lookalike.train.losses import LOSSES
-
-    return list(LOSSES)
-
-
-def _needs(name: str, summary: str, module: str, extra: str, *more: str) -> Choice:
-    missing = [each for each in (module, *more) if importlib.util.find_spec(each) is None]
-    reason: LookalikeError | None = MissingExtraError(f"`{name}`", extra) if missing else None
-    return Choice(name=name, summary=summary, available=not missing, reason=None if reason is None else str(reason))
+def _choice(name: str, summary: str, extra: str, lacking: bool) -> Choice:
+    reason = str(MissingExtraError(f"`{name}`", extra)) if lacking else None
+    return Choice(name=name, summary=summary, available=not lacking, reason=reason)
 
 
 def _limits(settings: Settings) -> dict[str, int]:
@@ -117,6 +106,4 @@ def _limits(settings: Settings) -> dict[str, int]:
 
 
 def _writable(shop: Shop) -> bool:
-    import os
-
     return os.access(shop.settings.catalogue, os.W_OK)

@@ -54,7 +54,7 @@ def answer(shop: Shop, request: SearchRequest, pictures: Sequence[bytes] = ()) -
         store, query, k=request.k, pool=request.pool, where=request.where, stage=stage(request.rerank),
         exclude=own, seed=request.seed,
     )[0]  # fmt: skip
-    searched = len(store) if request.where is None else len(store.ids(where=request.where))
+    searched = shop.count(store, request.where)
     return SearchResponse(
         query=name,
         candidates=candidates(store, name, found),

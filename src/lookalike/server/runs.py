@@ -16,8 +16,7 @@ from lookalike.errors import InputError, LookalikeError, UnknownNameError
 from lookalike.evaluate.compare import compare
 from lookalike.evaluate.saved import SavedRun, find_runs, load_run
 from lookalike.server.commands import command
-from lookalike.server.items import labels, plain, sendable, thumbs
-from lookalike.server.overview import label_column
+from lookalike.server.items import label_column, labels, plain, sendable, thumbs
 from lookalike.server.problems import RefusedError
 from lookalike.server.schemas.runs import (
     ComparedMetric,
@@ -215,13 +214,13 @@ def _trained(shop: Shop) -> Iterator[Path]:
 
 def _trained_summary(folder: Path) -> TrainedSummary:
     described = _described(folder)
-    result = _json(folder / "result.json")
+    result = (described or {}).get("result") or {}
     loss = ((described or {}).get("settings") or {}).get("loss")
     return TrainedSummary(
         id=number_of(folder), name=sendable(folder.name), created=(folder / "epochs.jsonl").stat().st_mtime,
         epochs=len(_epochs(folder)), finished=described is not None,
         loss=loss.get("name") if isinstance(loss, dict) else None, encoder=f"run:{sendable(str(folder))}",
-        held_out=(result or {}).get("held_out") or (described or {}).get("held_out"),
+        held_out=result.get("held_out"),
     )  # fmt: skip
 
 

@@ -15,7 +15,8 @@ from lookalike.server.problems import response
 from lookalike.server.schemas.base import Problem
 from lookalike.server.settings import Settings, is_loopback
 
-COOKIE = "lookalike_token"
+COOKIE = "lookalike_token_"
+"""Followed by the port: cookies are shared by all ports of a machine, and several servers may run on one."""
 PARAMETER = "token"
 
 # The app draws thumbnails and pictures it has been given (blob:), runs the map's shaders from its own scripts, styles
@@ -47,6 +48,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._token = None if settings.token is None else settings.token.encode()
+        self._cookie = f"{COOKIE}{settings.port}"
         self._names = {name.lower() for name in (*settings.hosts, settings.host)}
         self._any_address = not is_loopback(settings.host)
 
@@ -117,7 +119,7 @@ class Guard:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         given = [bearer.strip()] if scheme.lower() == "bearer" else []
         for cookie in headers.getlist("cookie"):
-            given += [value for name, value in cookie_parser(cookie).items() if name == COOKIE]
+            given += [value for name, value in cookie_parser(cookie).items() if name == self._cookie]
         return self._equal(given)
 
     def _equal(self, given: Iterable[str]) -> bool:
@@ -131,7 +133,7 @@ class Guard:
         rest = urlencode([(name, value) for name, value in _query(scope) if name != PARAMETER])
         path = "/" + scope["path"].lstrip("/\\")  # never another host's address
         answer = RedirectResponse(path + (f"?{rest}" if rest else ""), status_code=303)
-        answer.set_cookie(COOKIE, (self._token or b"").decode(), httponly=True, samesite="strict", path="/")
+        answer.set_cookie(self._cookie, (self._token or b"").decode(), httponly=True, samesite="strict", path="/")
         return answer
 
 

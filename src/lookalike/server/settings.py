@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lookalike.errors import InputError
+from lookalike.threads import usable
 
 TOKEN_VARIABLE = "LOOKALIKE_TOKEN"
 _SHORTEST_TOKEN = 16
@@ -38,6 +39,7 @@ least 16 characters with --token or LOOKALIKE_TOKEN, or listen on 127.0.0.1.
     """Where runs are looked for and saved; the catalogue's own folder where None."""
     encoder: str | None = None
     threads: int | None = None
+    """Of one search and of a job; where None a job takes all processors, and searches share them."""
     max_body: int = 8 << 20
     """Bytes of a JSON request."""
     max_upload: int = 32 << 20
@@ -48,10 +50,15 @@ least 16 characters with --token or LOOKALIKE_TOKEN, or listen on 127.0.0.1.
     """A request that has not arrived by then is dropped."""
     answer_seconds: float = 60.0
     """A search that has not been answered by then is given up."""
-    parallel: int = 4
+    parallel: int = field(default_factory=lambda: max(2, min(8, usable())))
     """Searches computed at the same time; others wait."""
     waiting: int = 200
     """Searches that may wait; beyond it they are refused with 503."""
+
+    @property
+    def search_threads(self) -> int:
+        """Threads of one search: all searches together use the processors once, which is what 50 clients need."""
+        return self.threads or max(1, usable() // self.parallel)
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:

@@ -17,6 +17,8 @@ T = TypeVar("T")
 _KEPT = 24
 """Columns, legends and maps kept in memory; each is a few bytes an item."""
 
+_COUNTED = 1_000
+
 
 class Shop:
     """Catalogues by encoder, and what was computed of them, until the revision changes."""
@@ -26,6 +28,7 @@ class Shop:
         self._guard = threading.Lock()
         self._open: dict[str | None, Catalogue] = {}
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._counts: dict[Hashable, int] = {}
         self._making: dict[Hashable, threading.Lock] = {}
         self.store()  # what cannot be opened is refused before anything listens
 
@@ -39,7 +42,7 @@ class Shop:
         with self._guard:
             if name not in self._open:
                 self._open[name] = Catalogue.open(
-                    self.settings.catalogue, encoder=name, readonly=True, threads=self.settings.threads
+                    self.settings.catalogue, encoder=name, readonly=True, threads=self.settings.search_threads
                 )
             return self._open[name]
 
@@ -73,6 +76,18 @@ class Shop:
                 while len(self._kept) > _KEPT:
                     self._kept.popitem(last=False)
             return made
+
+    def count(self, store: Catalogue, where: str | None) -> int:
+        """Return how many items pass a filter, counted once a revision."""
+        if where is None:
+            return len(store)
+        key = (store.card.digest, store.revision, where)
+        found = self._counts.get(key)
+        if found is None:
+            if len(self._counts) >= _COUNTED:
+                self._counts.clear()
+            found = self._counts[key] = len(store.ids(where=where))
+        return found
 
     @property
     def runs(self) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from lookalike.server.shop import Shop
 from lookalike.train.losses import make_loss
 from lookalike.train.settings import HeadSettings, Settings
 
+_NEEDS = ("torch", "pytorch_metric_learning", "accelerate", "onnx")
+
 
 def prepared(shop: Shop, request: TrainRequest) -> Prepared:
     """Check a request before its job begins.
@@ -28,7 +29,7 @@ def prepared(shop: Shop, request: TrainRequest) -> Prepared:
         UnknownNameError: no such column, loss or option.
         InputError: a setting outside its range.
     """
-    if any(importlib.util.find_spec(name) is None for name in ("torch", "pytorch_metric_learning")):
+    if missing():
         raise MissingExtraError("Training", "train")
     store = shop.store(request.encoder)
     store.column(request.column, store.ids()[:0])
@@ -41,6 +42,11 @@ def prepared(shop: Shop, request: TrainRequest) -> Prepared:
         **request.loss_options,
     )  # fmt: skip
     return Prepared(said, lambda work: _run(shop, request, settings, folder, work))
+
+
+def missing() -> list[str]:
+    """Return the modules of the extra `train` that are not installed."""
+    return [name for name in _NEEDS if importlib.util.find_spec(name) is None]
 
 
 def settings_of(request: TrainRequest) -> Settings:
@@ -78,6 +84,4 @@ def _run(shop: Shop, request: TrainRequest, settings: Settings, folder: Path, wo
         work.progress(record.epoch, request.epochs, str(record))
 
     done = train(material, settings, folder=folder, on_epoch=told, check=work.check)
-    result: dict[str, Any] = dict(plain(done.to_dict()))
-    (folder / "result.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    return {**result, "run_id": number_of(folder)}
+    return {**plain(done.to_dict()), "run_id": number_of(folder)}

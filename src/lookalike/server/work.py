@@ -10,7 +10,7 @@ from lookalike.server import evaluation, indexing, layout, training
 from lookalike.server.commands import command
 from lookalike.server.items import plain
 from lookalike.server.jobs import Jobs, Watched, Work
-from lookalike.server.labels import apply_folders
+from lookalike.server.labels import label
 from lookalike.server.pictures import prune
 from lookalike.server.schemas.jobs import (
     EvaluateRequest,
@@ -65,7 +65,7 @@ def sync(shop: Shop, jobs: Jobs, request: SyncRequest) -> Watched:
                 cancel=work.cancelled,
             )
             if result.added or result.moved:
-                apply_folders(catalogue)
+                label(catalogue)
         prune(shop)
         return {**plain(result.to_dict()), "cancelled": result.cancelled}
 

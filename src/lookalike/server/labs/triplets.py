@@ -8,8 +8,7 @@ from lookalike.arrays import Ids, factorise, unit
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.errors import InputError
 from lookalike.index.neighbours import pair_scores
-from lookalike.server.items import labels, one, sendable, thumbs
-from lookalike.server.overview import label_column
+from lookalike.server.items import label_column, labels, one, sendable, thumbs
 from lookalike.server.schemas.labs import (
     HardRow,
     TripletAnswer,
