@@ -3110,6 +3110,7 @@ export interface operations {
                 };
                 content: {
                     "application/octet-stream": string;
+                    "image/*": string;
                 };
             };
             /** @description Not changed since the ETag the request named. */
@@ -3209,7 +3210,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/octet-stream": string;
+                    "image/webp": string;
                 };
             };
             /** @description Not changed since the ETag the request named. */
