@@ -33,17 +33,14 @@ def save(tokeniser: Any, length: int, path: Path) -> None:
     wanted = [[int(token) for token in row] for row in tokeniser(list(PROBES))]
     for probe, row, found in zip(PROBES, wanted, made.encode_batch(list(PROBES)), strict=True):
         if row != found.ids:
-            raise InputError(
-                f"The tokenizer {type(tokeniser).__name__} cannot be written as tokenizer.json: {probe!r} differs.",
-                hint="Export the picture half with --no-text.",
-            )
+            raise no_tokenizer_json(tokeniser, f"{probe!r} differs")
     made.save(str(path))
 
 
 def _from_bpe(tokeniser: Any, length: int) -> Any:
     """Rebuild open_clip's `SimpleTokenizer` (Radford et al., 2021): lower case, byte-level BPE, start and end token."""
     if not hasattr(tokeniser, "bpe_ranks"):
-        raise InputError(f"The tokenizer {type(tokeniser).__name__} cannot be written as tokenizer.json.")
+        raise no_tokenizer_json(tokeniser, "it has no fast form")
     tokenizers = library("tokenizers", feature=FEATURE, extra=EXTRA)
     start, end = (tokeniser.decoder[token] for token in (tokeniser.sot_token_id, tokeniser.eot_token_id))
     ranks = sorted(tokeniser.bpe_ranks, key=tokeniser.bpe_ranks.__getitem__)
@@ -72,3 +69,11 @@ def _from_fast(backend: Any, tokeniser: Any, length: int) -> Any:
     made.enable_truncation(length)
     made.enable_padding(length=length, pad_id=inner.pad_token_id, pad_token=inner.pad_token)
     return made
+
+
+def no_tokenizer_json(tokeniser: Any, why: str) -> InputError:
+    """Return the refusal to export a text tower whose tokenizer cannot be written down."""
+    return InputError(
+        f"The tokenizer {type(tokeniser).__name__} cannot be written as tokenizer.json: {why}.",
+        hint="Export the picture half with --no-text.",
+    )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lookalike.arrays import Rgb
 from lookalike.embed import pooling as pools
 from lookalike.embed.asked import RANDOM, Asked
+from lookalike.embed.clip_tokeniser import PROBES, no_tokenizer_json
 from lookalike.embed.encoder import Encoder
 from lookalike.embed.extras import library, require
 from lookalike.embed.hf_processor import steps_of
@@ -254,7 +255,7 @@ def _texts(asked: Asked, folder: Path, config: Mapping[str, Any], module: Any) -
         tokenise=tokenise,
         features=features,
         padding=f"padded to {length} tokens{'' if masked else ', no mask'}, by {type(tokeniser).__name__}",
-        save_tokeniser=lambda path: _save_tokeniser(tokeniser, length, path),
+        save_tokeniser=lambda path: _save_tokeniser(tokeniser, tokenise, folder, path),
     )
 
 
@@ -265,16 +266,24 @@ def _text_length(config: Mapping[str, Any], module: Any, tokeniser: Any) -> int:
     return limit if limit > 0 else int(config.get("max_length", 64))
 
 
-def _save_tokeniser(tokeniser: Any, length: int, path: Path) -> None:
-    if getattr(tokeniser, "backend_tokenizer", None) is None:
-        raise InputError(
-            f"The tokenizer {type(tokeniser).__name__} has no tokenizer.json.",
-            hint="Export the picture half with --no-text.",
-        )
+def _save_tokeniser(tokeniser: Any, tokenise: Callable[[Sequence[str]], Tokens], folder: Path, path: Path) -> None:
+    """Write `tokenizer.json` once it gives the same tokens; a slow tokenizer's folder often has a fast twin."""
     tokenizers = library("tokenizers", feature=FEATURE, extra=EXTRA)
-    made = tokenizers.Tokenizer.from_str(tokeniser.backend_tokenizer.to_str())
+    backend: Any = getattr(tokeniser, "backend_tokenizer", None)
+    twin = folder / TOKENISERS[0]
+    wanted = tokenise(PROBES)
+    if hasattr(backend, "to_str"):
+        made = tokenizers.Tokenizer.from_str(backend.to_str())
+    elif twin.is_file():
+        made = tokenizers.Tokenizer.from_file(str(twin))
+    else:
+        raise no_tokenizer_json(tokeniser, "it has no fast form")
+    length = wanted["input_ids"].shape[1]
     made.enable_truncation(length)
     made.enable_padding(length=length, pad_id=tokeniser.pad_token_id, pad_token=tokeniser.pad_token)
+    for probe, row, found in zip(PROBES, wanted["input_ids"].tolist(), made.encode_batch(list(PROBES)), strict=True):
+        if row != found.ids:
+            raise no_tokenizer_json(tokeniser, f"{probe!r} differs")
     made.save(str(path))
 
 

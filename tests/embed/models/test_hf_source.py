@@ -107,6 +107,26 @@ def test_text_is_padded_to_the_models_own_length(kind: str, tmp_path: Path) -> N
     assert f"padded to {tokeniser.model_max_length} tokens" in ours.card.preprocessing
 
 
+def test_siglips_own_tokenizer_is_padded_to_the_end_and_not_masked(tmp_path: Path) -> None:
+    pytest.importorskip("sentencepiece", reason="SigLIP's own tokenizer needs the extra hf")
+    folder = tiny.save_siglip(tmp_path / "siglip", words=64)
+    tiny.use_sentencepiece(folder, length=12)
+    tokeniser = transformers.AutoTokenizer.from_pretrained(folder)
+    assert type(tokeniser).__name__ == "SiglipTokenizer"
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    texts = ["a red shoe", "CUPS!", "a very long text " * 9]
+    tokens = tokeniser(texts, padding="max_length", max_length=12, truncation=True, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        expected = _unit(_pooled(model.get_text_features(input_ids=tokens)))
+        short = tokeniser(texts[:1], padding=True, return_tensors="pt")["input_ids"]
+        unpadded = _unit(_pooled(model.get_text_features(input_ids=short)))
+    ours: Any = encoder(f"hf:{folder}")
+    np.testing.assert_allclose(ours.encode_texts(texts), expected, atol=1e-5, rtol=0)
+    assert np.abs(ours.encode_texts(texts[:1]) - unpadded).max() > 1e-3, (
+        "padding changes the vector: it is not noise here"
+    )
+
+
 def test_a_model_with_one_more_pooling_is_another_encoder(tmp_path: Path) -> None:
     folder = tiny.save_dinov3(tmp_path / "dino")
     images = tiny.random_pictures(*ODD)

@@ -87,19 +87,34 @@ def save_clip(folder: Path, *, seed: int = 0) -> Path:
     return folder
 
 
-def save_siglip(folder: Path, *, seed: int = 0) -> Path:
+def save_siglip(folder: Path, *, seed: int = 0, words: int = 0) -> Path:
     """A SigLIP: 48 px squashed, text padded to 12 tokens."""
     import transformers as hf
 
     tower = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
     tokeniser = _words(folder, length=12, start=None, end="</s>", pad="</s>")
     config = hf.SiglipConfig(
-        text_config=tower | {"vocab_size": len(tokeniser), "max_position_embeddings": 12},
+        text_config=tower | {"vocab_size": words or len(tokeniser), "max_position_embeddings": 12},
         vision_config=tower | {"image_size": 48, "patch_size": 16},
     )
     _save(folder, lambda: hf.SiglipModel(config), seed)
     hf.SiglipImageProcessor(size={"height": 48, "width": 48}).save_pretrained(folder)
     return folder
+
+
+def use_sentencepiece(folder: Path, length: int) -> None:
+    """Put SigLIP's own tokenizer, trained on our few words, in the place of a folder's."""
+    import sentencepiece
+    import transformers as hf
+
+    for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
+        (folder / name).unlink(missing_ok=True)
+    (folder / "words.txt").write_text("\n".join([*WORDS.split(), *SENTENCES] * 3))
+    sentencepiece.SentencePieceTrainer.train(
+        input=str(folder / "words.txt"), model_prefix=str(folder / "spiece"), vocab_size=40, pad_id=0, eos_id=1,
+        unk_id=2, bos_id=-1, minloglevel=2, hard_vocab_limit=False,
+    )  # fmt: skip
+    hf.SiglipTokenizer(str(folder / "spiece.model"), model_max_length=length).save_pretrained(folder)
 
 
 def save_timm(folder: Path, model: str = "resnet18", *, seed: int = 0, **settings: Any) -> Path:
