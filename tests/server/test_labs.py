@@ -156,6 +156,12 @@ def test_bytes_of_an_index_by_hand(client):
     assert (flat["n"], flat["dim"], flat["total"]) == (18, 1280, 18 * 1280 * 4)
 
 
+def test_a_graph_of_any_size_is_told_exactly_or_as_an_estimate(client):
+    tables = client.post("labs/memory", {"n": 10**6, "dim": 512, "kind": "hnsw", "factors": [1, 1000]}).json["tables"]
+    assert [table["exact"] for table in tables] == [True, False]
+    assert tables[1]["total"] == pytest.approx(1000 * tables[0]["total"], rel=1e-4)
+
+
 def test_an_impossible_index_is_refused_with_both_numbers(client):
     answer = client.post("labs/memory", {"n": 10**6, "dim": 512, "kind": "ivf-pq", "settings": {"m": 100}})
     assert (answer.status, "100" in answer.json["detail"], "512" in answer.json["detail"]) == (422, True, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def command(**settings: Any) -> None:
             if not server.app_is_built:
                 output.note(f"note: {importlib.import_module('lookalike.server.static').MISSING_SENTENCE}")
         if settings["browser"] and server.app_is_built:
-            click.launch(server.entrance)
+            threading.Thread(target=click.launch, args=(server.entrance,), daemon=True).start()  # may take its time
 
     server.serve(ready)
     if not quiet:

@@ -37,18 +37,10 @@ def make(
     shop: Shop, method: Method, encoder: str | None, seed: int, progress: Callable[[str], None] = lambda text: None
 ) -> KeptMap:
     """Lay a map out and keep it."""
-    name = shop.store(encoder).card.name
-    try:
-        catalogue = shop.writable(name)
-    except Exception:
-        catalogue = shop.store(encoder)
-    try:
+    with shop.writable(shop.store(encoder).card.name) as catalogue:  # for reading only where the folder is read-only
         return kept_maps.make(
             catalogue, _kind(method), lambda ids, rows: _layout(catalogue, ids, rows, method, seed, progress)
         )
-    finally:
-        if catalogue is not shop.store(encoder):
-            catalogue.close()
 
 
 def info(shop: Shop, method: Method, encoder: str | None) -> MapInfo:

@@ -18,7 +18,7 @@ from lookalike.index.exact import topk
 from lookalike.index.neighbours import Metric, Neighbours, higher_is_better, pair_scores
 from lookalike.rank.expansion import AlphaExpansion, expand_queries
 from lookalike.rank.query import Term, query_vector
-from lookalike.rank.search import Ranked, Stage, search
+from lookalike.rank.search import Ranked, search
 from lookalike.rank.stages import rerank_stage
 from lookalike.server.commands import command
 from lookalike.server.items import one, plain, sendable, thumbs, values
@@ -50,10 +50,10 @@ def answer(shop: Shop, request: SearchRequest, pictures: Sequence[bytes] = ()) -
     own = [asked[0].item if asked else None]
     if request.expand is not None:
         query = _expanded(store, query, request.expand, own)
+    stage = rerank_stage(request.rerank) if request.rerank else None
     found = search(
-        store, query, k=request.k, pool=request.pool, where=request.where, stage=stage(request.rerank),
-        exclude=own, seed=request.seed,
-    )[0]  # fmt: skip
+        store, query, k=request.k, pool=request.pool, where=request.where, stage=stage, exclude=own, seed=request.seed
+    )[0]
     searched = shop.count(store, request.where)
     return SearchResponse(
         query=name,
@@ -91,11 +91,6 @@ def candidates(store: Catalogue, query: str, found: Ranked) -> list[Candidate]:
         )
         for rank, (number, score, lift, first, path, columns, thumb) in enumerate(rows, 1)
     ]
-
-
-def stage(name: str | None) -> Stage | None:
-    """Return the re-ranker of `NAME` or `NAME:setting=value,…`, as `rank.search` takes it."""
-    return None if name is None else rerank_stage(name)
 
 
 def neighbour_lists(shop: Shop, number: int, k: int, where: str | None, encoder: str | None) -> NeighbourLists:

@@ -10,9 +10,6 @@ from lookalike.server.indexing import checked
 from lookalike.server.schemas.labs import MemoryAnswer, MemoryRequest, MemoryTable
 from lookalike.server.shop import Shop
 
-_LARGEST_GRAPH = 50_000_000
-"""Nodes whose levels are drawn one by one, as FAISS will; beyond it that takes seconds, and the largest is scaled."""
-
 
 def tables(shop: Shop, request: MemoryRequest) -> MemoryAnswer:
     """Return a byte table for each multiple of the catalogue's (or the given) number of vectors.
@@ -28,20 +25,10 @@ def tables(shop: Shop, request: MemoryRequest) -> MemoryAnswer:
 
 def _table(request: MemoryRequest, n: int, dim: int, factor: int, metric: str) -> MemoryTable:
     settings = checked(request.kind, request.settings)
-    count = n * factor
-    drawn = min(count, _LARGEST_GRAPH) if request.kind.startswith("hnsw") else count
-    made = predict(drawn, dim, kind=settings, metric=check_metric(request.metric or metric))
-    scale = count / drawn
-    told = made.as_dict()
-
-    def grown(bytes_: dict[str, int]) -> dict[str, int]:
-        return {name: round(size * scale) for name, size in bytes_.items()}
-
+    made = predict(n * factor, dim, kind=settings, metric=check_metric(request.metric or metric))
     given = {name: value for name, value in settings_dict(settings).items() if request.settings.get(name) is not None}
+    told = {name: value for name, value in made.as_dict().items() if name in MemoryTable.model_fields}
     return MemoryTable(
-        kind=made.kind, n=count, dim=dim, factor=factor, settings=settings_dict(made.settings),
-        components=grown(told["components"]), total=round(made.total * scale), bytes_per_vector=made.bytes_per_vector,
-        exact=made.exact and scale == 1, file=round(made.file * scale), beside=grown(told["beside"]),
-        resident=round(made.resident * scale), build=grown(told["build"]), build_peak=round(made.build_peak * scale),
-        command=command("memory", count, dim, kind=request.kind, **given),
+        **told, n=n * factor, dim=dim, factor=factor, settings=settings_dict(made.settings),
+        command=command("memory", n * factor, dim, kind=request.kind, **given),
     )  # fmt: skip
