@@ -19,12 +19,14 @@ from lookalike.catalogue.searching import Searching
 from lookalike.catalogue.stored_path import shown
 from lookalike.catalogue.sync import SyncResult, sync
 from lookalike.catalogue.verify import Verification, verify
+from lookalike.catalogue.work import Work
 from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.pipeline import Progress
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
 from lookalike.errors import CatalogueError, EncoderMismatchError, InputError
 from lookalike.images.load import Failure
+from lookalike.images.scan import Scan
 from lookalike.index.kinds import Settings, settings_for
 from lookalike.index.neighbours import Metric, check_metric
 
@@ -205,6 +207,8 @@ class Catalogue(Searching, Editing):
         batch_size: int = 32,
         progress: Callable[[Progress], None] | None = None,
         cancel: Callable[[], bool] | None = None,
+        source: Callable[[], Scan] | None = None,
+        work: Work | None = None,
     ) -> SyncResult:
         """Bring the catalogue up to date with its folder; see `lookalike.catalogue.sync.sync`."""
         return sync(
@@ -214,6 +218,8 @@ class Catalogue(Searching, Editing):
             batch_size=batch_size,
             progress=progress,
             cancel=cancel,
+            source=source,
+            work=work,
         )
 
     def verify(self, *, sample: int = 32, seed: int = 0) -> Verification:

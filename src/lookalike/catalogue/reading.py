@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from lookalike.catalogue.sources import is_uri, open_uri
 from lookalike.embed.ordered import ordered_map
 from lookalike.images.load import Failure, Picture, load, not_opened
 from lookalike.images.scan import ScannedFile
@@ -58,8 +59,10 @@ class Reader:
 
 
 def read(file: ScannedFile) -> Fresh | Failure:
-    """Read and hash one file."""
+    """Read and hash one file, or what is behind a URI."""
     try:
+        if is_uri(file.absolute):
+            return _fetched(file)
         with Path(file.absolute).open("rb") as handle:
             info = os.fstat(handle.fileno())
             now = ScannedFile(file.path, file.absolute, info.st_size, info.st_mtime_ns)
@@ -75,6 +78,16 @@ def read(file: ScannedFile) -> Fresh | Failure:
         why = not_opened(file.path, error)
         return Failure(file.path, why.reason, why.detail)
     return Fresh(now, digest.digest(), None, None if young else info.st_mtime_ns)
+
+
+def _fetched(file: ScannedFile) -> Fresh:
+    """Take the bytes behind a URI whole; the version seen when they were listed goes with them, or with older ones.
+
+    (Then the next listing differs from what is kept, and they are read again.)
+    """
+    data = open_uri(file.absolute)
+    content = hashlib.blake2b(data, digest_size=16).digest()
+    return Fresh(file._replace(size=len(data)), content, data, file.mtime_ns or None)
 
 
 def decode(item: Any, short_side: int | None) -> Picture:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from lookalike import threads as processors
 from lookalike.catalogue import changes, indexes, view
 from lookalike.catalogue.changes import Changes, Known
-from lookalike.catalogue.reading import Fresh, Reader, decode
-from lookalike.embed.pipeline import Chunk, Progress, embed_files
+from lookalike.catalogue.reading import Fresh
+from lookalike.catalogue.work import Here, Work
+from lookalike.embed.pipeline import Chunk, Progress
 from lookalike.errors import CatalogueError, ImageError, InputError, NotFoundError
 from lookalike.images.load import Failure
 from lookalike.images.scan import Scan, ScannedFile, scan
@@ -69,12 +70,15 @@ def sync(
     batch_size: int = 32,
     progress: Callable[[Progress], None] | None = None,
     cancel: Callable[[], bool] | None = None,
+    source: Callable[[], Scan] | None = None,
+    work: Work | None = None,
 ) -> SyncResult:
     """Bring a catalogue up to date with its folder.
 
     Committed a chunk at a time, so that a killed or interrupted run repeats at most one chunk; with `strict` all is
     one commit, and the first file that fails undoes it. `cancel` is asked between chunks: what is embedded by then is
-    kept, nothing is removed, and the result says so.
+    kept, nothing is removed, and the result says so. `source` lists the files where they are not those of the
+    catalogue's folder (a manifest, an object store); `work` reads and embeds them where not this process does.
 
     The surprise: a file that can no longer be read loses its vector, because its old bytes are gone; its id and
     columns stay until the file itself is gone.
@@ -85,28 +89,31 @@ def sync(
         NotFoundError: the folder is not there.
         ImageError: a file failed, with `strict`.
     """
-    root = catalogue.root
-    if root is None:
-        raise InputError("This catalogue holds ready vectors and has no folder to sync.", hint="Set one with set_root.")
-    if not root.exists():
-        raise NotFoundError(
-            f"The folder of this catalogue, {str(root)!r}, is not there.",
-            hint="Mount it, or point to where it is now with set_root.",
-        )
+    listed = source or _folder(catalogue)
+    threads = processors.resolve(catalogue.threads)
     with catalogue.database.writing("sync"):
         known = Known.load(catalogue)
-        found = _without(scan(root), str(catalogue.folder.absolute()))
+        found = _without(listed(), str(catalogue.folder.absolute()))
         if known.files and not found.files and not allow_empty:
             raise CatalogueError(
-                f"The folder {str(root)!r} holds no pictures, and the catalogue {len(known.files)} of it.",
+                f"The folder {found.root!r} holds no pictures, and the catalogue {len(known.files)} of it.",
                 hint="If it is an unmounted drive, mount it; if the pictures are gone, say so with allow_empty.",
             )
-        run = _Run(catalogue, known, found, strict=strict, progress=progress, cancel=cancel or (lambda: False))
+        run = _Run(
+            catalogue,
+            known,
+            found,
+            strict=strict,
+            progress=progress,
+            cancel=cancel or (lambda: False),
+            work=work or Here(threads),
+            batch_size=batch_size,
+        )
         if strict:
             with catalogue.database.commit():
-                run.all(processors.resolve(catalogue.threads), batch_size)
+                run.all()
         else:
-            run.all(processors.resolve(catalogue.threads), batch_size)
+            run.all()
         result = run.result()
         catalogue.database.settle()
         view.refresh(catalogue.database, catalogue.stored)
@@ -124,6 +131,8 @@ class _Run:
     strict: bool
     progress: Callable[[Progress], None] | None
     cancel: Callable[[], bool]
+    work: Work
+    batch_size: int
     pending: Changes = field(default_factory=Changes)
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(changes.KINDS, 0))
     failed: list[Failure] = field(default_factory=list)
@@ -131,17 +140,15 @@ class _Run:
     cancelled: bool = False
     committed_at: float = field(default_factory=time.monotonic)
 
-    def all(self, threads: int, batch_size: int) -> None:
+    def all(self) -> None:
         """Read, embed and store what is new; then take out what is gone."""
         for failure in self.scan.failed:
             self.fail(failure)
-        fresh = self.unseen(threads)
+        fresh = self.unseen()
         first = next(fresh, None)
         if first is not None:  # a sync that embeds nothing does not load the encoder either
             items = chain([first], fresh)
-            for chunk in embed_files(
-                items, self.catalogue.encoder, batch_size=batch_size, threads=threads, loader=decode
-            ):
+            for chunk in self.work.embed(items, self.catalogue.encoder, self.batch_size):
                 self.take(chunk)
                 self.report()
                 self.cancelled = self.cancelled or self.cancel()
@@ -156,7 +163,7 @@ class _Run:
             self.pending.forgotten = sorted(self.known.failing - {failure.path for failure in self.failed})
         self.commit()
 
-    def unseen(self, threads: int) -> Iterator[Fresh]:
+    def unseen(self) -> Iterator[Fresh]:
         """Yield the files whose bytes must go through the encoder; settle all others on the way."""
         look = []
         for file in self.scan.files:
@@ -165,7 +172,7 @@ class _Run:
             else:
                 look.append(file)
         self.report()
-        for fresh in Reader(threads).all(look):
+        for fresh in self.work.read(look, all_new=not self.known.content):
             if self.cancel():
                 self.cancelled = True
                 return
@@ -223,6 +230,18 @@ class _Run:
             skipped=self.scan.skipped,
             cancelled=self.cancelled,
         )
+
+
+def _folder(catalogue: Catalogue) -> Callable[[], Scan]:
+    root = catalogue.root
+    if root is None:
+        raise InputError("This catalogue holds ready vectors and has no folder to sync.", hint="Set one with set_root.")
+    if not root.exists():
+        raise NotFoundError(
+            f"The folder of this catalogue, {str(root)!r}, is not there.",
+            hint="Mount it, or point to where it is now with set_root.",
+        )
+    return lambda: scan(root)
 
 
 def _without(found: Scan, catalogue: str) -> Scan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import importlib.util
 import pickle
 import threading
 from collections import deque
@@ -34,7 +35,7 @@ class ClusterError(LookalikeError, RuntimeError):
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """An encoder as it travels: by name, checked by its card where it arrives; or itself, where it has no name there."""
+    """An encoder as it travels: by name, checked by its card where it arrives; or itself, where it has no name."""
 
     card: Card
     pickled: bytes | None = None
@@ -117,8 +118,8 @@ class Cluster:
             usable = processors.resolve(threads)
             count = workers or usable
             local = library.LocalCluster(
-                n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
-                resources=None,
+                n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
             )  # fmt: skip
             return cls(library.Client(local, set_as_default=False), local)
         try:
@@ -131,8 +132,9 @@ class Cluster:
 
     @property
     def dashboard(self) -> str:
-        """Where a browser can watch; empty where Dask has no dashboard installed."""
-        return str(self.client.dashboard_link or "")
+        """Where a browser can watch; empty where the package behind it, bokeh, is not installed."""
+        there = importlib.util.find_spec("bokeh") is not None
+        return str(self.client.dashboard_link or "") if there else ""
 
     @property
     def slots(self) -> int:
