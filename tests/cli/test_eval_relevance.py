@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from lookalike.cli.main import run
 
@@ -195,3 +196,17 @@ def test_scores_below_zero_count_like_any_other(tmp_path, evaluate):
     report = evaluate(*args, "--metric", "ip", "--ks", "1")
     assert report["metrics"]["recall@1"] == 1.0
     assert report["metrics"]["map"] == 1.0
+
+
+def test_whole_identities_are_held_out_and_ask_one_another(tmp_path, evaluate):
+    lines = [f"{kind},{kind}{which}" for kind in "ab" for which in range(4) for _ in range(2)]
+    rng = np.random.default_rng(2)
+    (tmp_path / "m.csv").write_text("path,label,sku\n" + "".join(f"{n}.png,{line}\n" for n, line in enumerate(lines)))
+    for number in range(16):
+        Image.fromarray(rng.integers(0, 255, (32, 32, 3), dtype=np.uint8)).save(tmp_path / f"{number}.png")
+    split = ["m.csv", "--relevance", "sku", "--identity", "sku", "--holdout", "0.25", "--holdout-by", "identity"]
+    report = evaluate(*split)
+    assert (report["num_queries"], report["num_gallery"], report["num_evaluated"]) == (4, 4, 4)  # 2 of 8 identities
+    assert report["protocol"]["split"] == "holdout 0.25 by identity (seed 0)"
+    assert report["protocol"]["digest"] == evaluate(*split)["protocol"]["digest"]
+    assert report["protocol"]["digest"] != evaluate(*split, "--seed", "1")["protocol"]["digest"]

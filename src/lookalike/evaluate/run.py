@@ -100,9 +100,11 @@ def measure(
         return plain
     staged = staged_ranks(asks, answers, question.truth, stages, metric=metric, threads=threads)
     after = answer(
-        question, [staged.ranks], names=names, card=card, failures=failures, timings={**spent, **staged.milliseconds},
+        question, [staged.ranks], names=names, card=card, failures=failures, timings={**spent, **staged.timings},
         copies=copies, stages=str(stages),
-        evidence=dataclasses.replace(evidence, vectors=staged.vectors, pools=staged.pools),
+        evidence=dataclasses.replace(
+            evidence, vectors=staged.vectors, gallery=staged.gallery, pools=staged.pools
+        ),
     )  # fmt: skip
     paired = compare_values(plain.per_query, after.per_query, groups=question.groups, seed=seed)
     return dataclasses.replace(after, plain=plain, paired=paired)

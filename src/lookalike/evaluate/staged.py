@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,29 +18,36 @@ import numpy as np
 from lookalike.arrays import Ids, Vectors
 from lookalike.catalogue.memory import MemoryStore
 from lookalike.catalogue.store import Store
-from lookalike.errors import InputError
+from lookalike.errors import InputError, ProtocolError
 from lookalike.evaluate.ranks import Ranks, relevant_ranks
 from lookalike.evaluate.relevance import Truth
 from lookalike.evaluate.sides import Side
 from lookalike.index.exact import topk
 from lookalike.index.neighbours import Metric, Neighbours
+from lookalike.rank.stages import asked_by_items
 
 Rerank: TypeAlias = Callable[[Store, Vectors, Neighbours], Neighbours]
 Expand: TypeAlias = Callable[[Store, Vectors, Neighbours], Vectors]
+Augment: TypeAlias = Callable[[Vectors, int | None], Vectors]
+Verify: TypeAlias = Callable[[Sequence[str], Callable[[Ids], Sequence[str]], Neighbours], Neighbours]
 
 EXPANSION_POOL = 100  # neighbours handed to an expansion; it takes the first n of them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """What happens between the first ranking and the scored one; each `None` is left out.
+    """What happens between the first ranking and the scored one, in the order of the fields; `None` is left out.
 
     Raises:
         InputError: a pool below 1.
     """
 
+    augment: Augment | None = None
+    """New gallery vectors, once."""
     expand: Expand | None = None
     rerank: Rerank | None = None
+    verify: Verify | None = None
+    """Re-orders by the pictures themselves."""
     pool: int = 100
 
     def __post_init__(self) -> None:
@@ -48,14 +55,16 @@ class Stages:
             raise InputError(f"pool={self.pool}: at least one candidate must be re-ranked.")
 
     def __bool__(self) -> bool:
-        return self.expand is not None or self.rerank is not None
+        return any(stage is not None for stage in (self.augment, self.expand, self.rerank, self.verify))
 
     def __str__(self) -> str:
         parts = [
+            f"gallery augmented by {self.augment}" if self.augment else "",
             f"expanded by {self.expand}" if self.expand else "",
             f"re-ranked by {self.rerank}" if self.rerank else "",
+            f"verified by {self.verify}" if self.verify else "",
         ]
-        pool = f" over a pool of {self.pool}" if self.rerank else ""
+        pool = f" over a pool of {self.pool}" if self.rerank or self.verify else ""
         return ", ".join(filter(None, parts)) + pool
 
 
@@ -66,9 +75,12 @@ class Staged:
     ranks: Ranks
     vectors: Vectors
     """(q, d) what was searched with: expanded, where that was asked for."""
+    gallery: Side
+    """What was searched: augmented, where that was asked for."""
     pools: Neighbours | None = None
     """The re-ranked pools; None where nothing was re-ranked."""
-    milliseconds: Mapping[str, float] = field(default_factory=dict)
+    timings: Mapping[str, float] = field(default_factory=dict)
+    """Milliseconds a query (`…_ms`), and seconds spent once (`…_s`)."""
 
 
 def staged_ranks(
@@ -77,10 +89,21 @@ def staged_ranks(
     """Rank, expand, rank again, re-rank, and return the rank of every relevant item.
 
     Both sides are in id order, so that a row is a place among equal scores. What the protocol removes from a query's
-    gallery (the query itself, its own camera, junk) is removed before any stage sees a list, so that none can use it.
+    gallery (the query itself, its own camera, junk) is removed before any stage sees a list. A re-ranker that looks at
+    the whole gallery is told which item each query is, so that it stands in the set once.
+
+    Raises:
+        ProtocolError: an augmented gallery that holds the queries, whose vectors would be mixed into their answers;
+            expansion or augmentation under l2.
+        InputError: pictures are to be verified and one side has ready vectors only.
     """
-    store = MemoryStore(list(map(str, gallery.ids.tolist())), gallery.vectors, metric=metric, threads=threads)
+    _check(queries, gallery, stages, metric)
     clock = _Clock(len(queries))
+    if stages.augment:
+        gallery = dataclasses.replace(gallery, vectors=stages.augment(gallery.vectors, threads))
+        clock.mark_once("augment_s")
+    store = MemoryStore(list(map(str, gallery.ids.tolist())), gallery.vectors, metric=metric, threads=threads)
+    clock.restart()
     vectors = queries.vectors
     if stages.expand:
         near = _lists(vectors, gallery.vectors, truth, EXPANSION_POOL, metric, threads)
@@ -90,13 +113,40 @@ def staged_ranks(
     ranks = relevant_ranks(vectors, gallery.vectors, truth, metric=metric, threads=threads)
     clock.restart()
     after: Neighbours | None = None
-    if stages.rerank:
-        pool = _lists(vectors, gallery.vectors, truth, stages.pool, metric, threads)
+    if stages.rerank or stages.verify:
+        after = _lists(vectors, gallery.vectors, truth, stages.pool, metric, threads)
         clock.mark("pool_ms")
-        after = stages.rerank(store, vectors, pool)
+    if stages.rerank and after is not None:
+        after = asked_by_items(stages.rerank, _own(queries, gallery))(store, vectors, after)
         clock.mark("rerank_ms")
+    if stages.verify and after is not None:
+        after = stages.verify(queries.paths, lambda rows: [gallery.paths[row] for row in rows], after)
+        clock.mark("verify_ms")
+    if after is not None:
         ranks = _moved(ranks, after, truth)
-    return Staged(ranks, vectors, after, clock.spent)
+    return Staged(ranks, vectors, gallery, after, clock.spent)
+
+
+def _check(queries: Side, gallery: Side, stages: Stages, metric: Metric) -> None:
+    if stages.augment and np.isin(queries.ids, gallery.ids).any():
+        raise ProtocolError(
+            "Augmenting mixes gallery items into one another, and here the queries are gallery items: each would be "
+            "mixed into its own answers.",
+            hint="Let some pictures ask the others: --holdout 0.2, or a split.",
+        )
+    if (stages.augment or stages.expand) and metric == "l2":
+        raise ProtocolError(
+            "Expansion and augmentation add directions: their vectors have length 1, and l2 compares lengths too.",
+            hint="Ask with the metric cosine.",
+        )
+    if stages.verify and not (queries.paths and gallery.paths):
+        raise InputError("Ready vectors have no pictures to verify.", hint="Measure a folder, manifest or catalogue.")
+
+
+def _own(queries: Side, gallery: Side) -> Ids:
+    """Return (q,) the gallery row that is the same item as each query, -1 where none is."""
+    rows = np.minimum(np.searchsorted(gallery.ids, queries.ids), len(gallery) - 1)
+    return np.where(gallery.ids[rows] == queries.ids, rows, -1)
 
 
 def _lists(
@@ -125,7 +175,7 @@ def _moved(plain: Ranks, after: Neighbours, truth: Truth) -> Ranks:
 
 
 class _Clock:
-    """Milliseconds a query between marks."""
+    """Milliseconds a query, or seconds in all, between marks."""
 
     def __init__(self, queries: int) -> None:
         self.queries = max(queries, 1)
@@ -134,6 +184,10 @@ class _Clock:
 
     def restart(self) -> None:
         self.since = time.perf_counter()
+
+    def mark_once(self, name: str) -> None:
+        self.spent[name] = time.perf_counter() - self.since
+        self.restart()
 
     def mark(self, name: str) -> None:
         self.spent[name] = 1000 * (time.perf_counter() - self.since) / self.queries

@@ -91,7 +91,10 @@ def _stages(report: Report) -> Sequence[str]:
         change = f"{row.a:.4f}, {row.b:.4f}, {row.difference:+.4f}, {low:+.4f} to {high:+.4f}"
         lines.append(f"{name}: {change}, {row.won}, {row.lost}{verdict}")
     spent = {name: value for name, value in report.timings.items() if name.endswith("_ms")}
-    lines.append("milliseconds a query: " + ", ".join(f"{name[:-3]} {value:.2f}" for name, value in spent.items()))
+    if "augment_s" in report.timings:
+        lines.append(f"seconds, once: augment {report.timings['augment_s']:.2f}")
+    if spent:
+        lines.append("milliseconds a query: " + ", ".join(f"{name[:-3]} {value:.2f}" for name, value in spent.items()))
     return lines
 
 

@@ -24,6 +24,9 @@ CLASSES_OPEN = 15
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
+_SCORES = {"cosine": "their cosine", "ip": "their inner product", "l2": "their squared distance (lower is nearer)"}
+
+
 def page(report: Report) -> str:
     """Return the whole document; it asks for nothing else, from disk or network."""
     style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
@@ -145,11 +148,11 @@ def _failures(report: Report) -> Iterator[str]:
     if not failed:
         yield "<p>Every evaluated query found a right answer first.</p>"
         return
-    shown = min(failed, ROWS)
+    scored = "" if any(part.staged for part in report.evidence) else f" with {_SCORES[report.protocol.metric]}"
     yield (
-        f"<p>{failed:,} of {report.num_evaluated:,} evaluated queries had a wrong answer first. These {shown} had to "
-        f"go deepest for a right one. Each row: the query, its first {SHOWN} answers (✗ wrong, ✓ right) with their "
-        "score, and behind the dots the first right answer where it stood deeper.</p>"
+        f"<p>{failed:,} of {report.num_evaluated:,} evaluated queries had a wrong answer first. These "
+        f"{min(failed, ROWS)} had to go deepest for a right one. Each row: the query, its first {SHOWN} answers "
+        f"(✗ wrong, ✓ right){scored}, and behind the dots the first right answer where it stood deeper.</p>"
     )
     for row in worst_rows(report):
         yield _pictures(row)
