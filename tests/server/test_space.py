@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lookalike.catalogue.catalogue import Catalogue
-from lookalike.errors import InputError, UnknownNameError
+from lookalike.errors import InputError, NonFiniteError, UnknownNameError
 from lookalike.rank.maps import lay_out, trust
 
 
@@ -137,9 +137,23 @@ def test_the_axes_are_those_of_a_singular_value_decomposition():
     assert np.abs(lay_out(rows, metric="l2").points) == pytest.approx(np.abs(u[:, :2] * s[:2]), abs=2e-3)
 
 
+@pytest.mark.slow
+def test_umap_keeps_more_neighbours_than_a_projection_and_is_the_same_every_time():
+    pytest.importorskip("umap", reason="umap-learn is not installed", exc_type=ImportError)
+    rng = np.random.default_rng(3)
+    rows = np.repeat(rng.standard_normal((12, 40)), 20, axis=0) + 0.3 * rng.standard_normal((240, 40))
+    rows = rows.astype(np.float32)
+    made, again = lay_out(rows, "umap", seed=1), lay_out(rows, "umap", seed=1)
+    assert np.array_equal(made.points, again.points)
+    assert made.explained is None
+    assert trust(made.points, rows).value > trust(lay_out(rows).points, rows).value
+
+
 def test_a_map_of_one_item_or_of_an_unknown_kind_is_refused():
     with pytest.raises(InputError, match="1 vectors make no pca map"):
         lay_out(np.ones((1, 3), np.float32))
+    with pytest.raises(NonFiniteError, match="Row 1 has length zero"):
+        lay_out(np.array([[1, 0], [0, 0]], np.float32))
     with pytest.raises(UnknownNameError, match="tsne"):
         lay_out(np.ones((3, 3), np.float32), "tsne")
     assert lay_out(np.ones((3, 1), np.float32), metric="l2").points.tolist() == [[0, 0]] * 3

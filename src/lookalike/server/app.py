@@ -20,15 +20,15 @@ from lookalike.server.gate import Gate
 from lookalike.server.items import API
 from lookalike.server.jobs import Jobs
 from lookalike.server.routes import catalogue, jobs, labs, runs, search, space
-from lookalike.server.schemas import jobs as job_schemas
-from lookalike.server.schemas import labs as lab_schemas
-from lookalike.server.schemas import search as search_schemas
+from lookalike.server.schemas.indexes import TuneResult
+from lookalike.server.schemas.jobs import JobEvent
+from lookalike.server.schemas.search import SearchRequest
 from lookalike.server.security import Guard
 from lookalike.server.settings import Settings
 from lookalike.server.shop import Shop
 
 ROUTERS = (catalogue.router, search.router, space.router, jobs.router, runs.router, labs.router)
-_SHOWN = (search_schemas.SearchRequest, job_schemas.JobEvent, lab_schemas.TuneResult)
+_SHOWN = (SearchRequest, JobEvent, TuneResult)
 """Models that no route names in a way FastAPI sees, and that a client needs."""
 _DESCRIPTION = (
     "Image retrieval you can trust, over one catalogue. Errors are RFC 9457 problem JSON with a `hint`; numbers are "

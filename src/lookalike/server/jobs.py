@@ -101,10 +101,18 @@ class Watched:
 
     def finish(self, state: JobState, result: dict[str, Any] | None = None, problem: Problem | None = None) -> None:
         """Note the end."""
-        self.result, self.problem, self._ended = result, problem, time.monotonic()
-        self.state = state
+        with self._changed:
+            self.result, self.problem, self._ended = result, problem, time.monotonic()
+            self.state = state
         data = result if problem is None else problem.model_dump(mode="json")
         self.publish(state, data=data)
+
+    def ask_to_end(self) -> None:
+        """Ask it to end; one that is over stays as it is."""
+        with self._changed:
+            if self.state == "running":
+                self.state = "cancelling"
+                self.cancel.set()
 
     def show(self) -> Job:
         """Return the job as it is now."""
@@ -188,10 +196,7 @@ class Jobs:
     def cancel(self, number: str) -> Watched:
         """Ask a job to end; one that is over stays as it is."""
         watched = self.find(number)
-        with self._guard:
-            if watched.state == "running":
-                watched.state = "cancelling"
-                watched.cancel.set()
+        watched.ask_to_end()
         return watched
 
     def all(self) -> list[Watched]:

@@ -7,7 +7,7 @@ from lookalike.index.memory import predict
 from lookalike.index.neighbours import check_metric
 from lookalike.server.commands import command
 from lookalike.server.indexing import checked
-from lookalike.server.schemas.labs import MemoryAnswer, MemoryRequest, MemoryTable
+from lookalike.server.schemas.indexes import MemoryAnswer, MemoryRequest, MemoryTable
 from lookalike.server.shop import Shop
 
 

@@ -18,7 +18,7 @@ from lookalike.index.exact import topk
 from lookalike.index.neighbours import Neighbours, check_metric
 from lookalike.server.commands import command
 from lookalike.server.items import sendable, thumbs
-from lookalike.server.schemas.labs import RecallAt, RecallRequest, RecallRow, RecallStrip
+from lookalike.server.schemas.recall import RecallAt, RecallRequest, RecallRow, RecallStrip
 from lookalike.server.shop import Shop
 
 

@@ -9,19 +9,17 @@ from fastapi import APIRouter, Query
 from lookalike.server.labs import board, memory, recall, space, triplets
 from lookalike.server.routes.catalogue import Encoder
 from lookalike.server.routes.wiring import PROBLEMS, TheGate, TheShop
+from lookalike.server.schemas.indexes import MemoryAnswer, MemoryRequest
 from lookalike.server.schemas.labs import (
     Board,
     BoardRequest,
-    MemoryAnswer,
-    MemoryRequest,
-    RecallRequest,
-    RecallStrip,
     Space,
     TripletAnswer,
     TripletBatch,
     TripletBatchRequest,
     TripletRequest,
 )
+from lookalike.server.schemas.recall import RecallRequest, RecallStrip
 
 router = APIRouter(prefix="/labs", tags=["labs"], responses=PROBLEMS)
 
