@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from lookalike.cli import options, output
+from lookalike.cli import photos as where
 from lookalike.cli.sync import bring_up_to_date
 
 
 @click.command("index")
 @click.argument("catalogue", type=click.Path(path_type=Path))
-@click.argument("photos", type=click.Path(path_type=Path))
+@click.argument("photos", type=where.Photos())
 @click.option("--encoder", default="builtin:effnet-lite0", show_default=True, help="See: lookalike models list.")
 @click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True,
@@ -24,11 +25,15 @@ from lookalike.cli.sync import bring_up_to_date
 @click.option("--identity", metavar="COLUMN", help="The column that says WHICH object a picture shows.")
 @click.option("--strict", is_flag=True, help="Store nothing where any file cannot be read.")
 @click.option("--failures", type=click.Path(path_type=Path), metavar="FILE", help="Where unreadable files are listed.")
+@where.spread
 @options.output_format("table", "json")
 @options.running
 @click.pass_context
 def command(ctx: click.Context, /, **settings: Any) -> None:
     """Make CATALOGUE from the pictures in the folder PHOTOS: embed each, keep its vector, hash and size.
+
+    PHOTOS may also be a manifest (a table with a column `path`, whose other columns are kept), or the URI of a folder
+    in an object store: s3://bucket/photos.
 
     Run it again, or `lookalike sync`, to bring it up to date: only new and changed bytes are embedded, so that an
     interrupted run goes on where it stopped.
@@ -37,11 +42,14 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     from lookalike.errors import CatalogueError
 
     folder: Path = settings["catalogue"]
-    photos: Path = settings["photos"]
+    photos: Path | str = settings["photos"]
+    root = where.root_of(photos)
+    if root != photos:
+        settings["source"] = photos
     if (folder / "catalogue.db").exists():
         catalogue = Catalogue.open(folder, encoder=settings["encoder"], metric=settings["metric"],
                                    threads=settings["threads"])  # fmt: skip
-        if catalogue.root is None or catalogue.root.resolve() != photos.resolve():
+        if (catalogue.root and catalogue.root.resolve()) != (root and root.resolve()):
             raise CatalogueError(
                 f"{str(folder)!r} is a catalogue of {str(catalogue.root)!r}, not of {str(photos)!r}.",
                 hint="Choose another name for the new catalogue.",
@@ -49,7 +57,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     else:
         _refuse_empty(photos)
         catalogue = Catalogue.create(
-            folder, root=photos, encoder=settings["encoder"], metric=settings["metric"], dtype=settings["dtype"],
+            folder, root=root, encoder=settings["encoder"], metric=settings["metric"], dtype=settings["dtype"],
             normalise=not settings["raw"], threads=settings["threads"],
         )  # fmt: skip
         _write_settings(folder, settings)
@@ -59,12 +67,12 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
         ctx.exit(bring_up_to_date(catalogue, settings))
 
 
-def _refuse_empty(photos: Path) -> None:
+def _refuse_empty(photos: Path | str) -> None:
     """Raise InputError where there is nothing to index, before anything is written."""
     from lookalike.errors import InputError
     from lookalike.images.scan import scan
 
-    found = scan(photos)
+    found = (where.lister(photos) or (lambda: scan(photos)))()
     if not found.files and not found.failed:
         passed = ", ".join(f"{count} {name}" for name, count in sorted(found.skipped.items()))
         hint = f"Passed over: {passed}." if passed else "It is empty."
@@ -74,6 +82,9 @@ def _refuse_empty(photos: Path) -> None:
 def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Keep what later verbs need as their default, in a file a person can edit."""
     lines = ["# Defaults of this catalogue, a table a verb: flags come before them.", "[sync]"]
+    if "source" in settings:
+        source = settings["source"]
+        lines.append(f'source = "{source.resolve() if isinstance(source, Path) else source}"')
     if settings["labels"]:
         lines.append(f'labels = "{settings["labels"].resolve()}"')
     if settings["identity"]:

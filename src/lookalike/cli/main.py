@@ -34,6 +34,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "plan": ("lookalike.cli.plan", "Say which index fits a number of pictures, a memory and a latency."),
     "verify": ("lookalike.cli.verify", "Check that a catalogue is sound."),
     "backup": ("lookalike.cli.backup", "Copy a catalogue while it is in use."),
+    "push": ("lookalike.cli.push", "Bring a catalogue into PostgreSQL with pgvector, or Milvus."),
     "export": ("lookalike.cli.export", "Write a catalogue for another tool."),
     "leaks": ("lookalike.cli.leaks", "Find pictures that stand on both sides of a split."),
     "compare": ("lookalike.cli.compare", "Compare two saved runs query by query."),

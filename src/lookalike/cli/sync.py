@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lookalike.cli import options, output
+from lookalike.cli import options, output, photos
 from lookalike.cli.failures import list_failures
 from lookalike.cli.main import SOME_FILES_FAILED
 from lookalike.cli.settings import catalogue_argument
@@ -21,10 +21,17 @@ if TYPE_CHECKING:
 @click.option("--encoder", help="Which of the catalogue's encoders. [default: its first]")
 @click.option("--labels", type=click.Path(path_type=Path), metavar="FILE",
               help="A table of paths and columns to keep. [default: label = first folder]")  # fmt: skip
+@click.option(
+    "--source",
+    type=photos.Photos(),
+    metavar="PHOTOS",
+    help="The manifest, or the URI of the folder in an object store, that says which pictures there are.",
+)
 @click.option("--root", type=click.Path(path_type=Path), help="Where the folder of pictures has moved to.")
 @click.option("--allow-empty", is_flag=True, help="The folder is empty on purpose, not an unmounted drive.")
 @click.option("--strict", is_flag=True, help="Change nothing where any file cannot be read.")
 @click.option("--failures", type=click.Path(path_type=Path), metavar="FILE", help="Where unreadable files are listed.")
+@photos.spread
 @options.output_format("table", "json")
 @options.running
 @click.pass_context
@@ -46,10 +53,17 @@ def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
     from lookalike.cli.labels import apply_folders, apply_table
 
     quiet = settings["quiet"]
-    with output.progress("syncing", shown=settings["progress"] and not quiet) as report:
+    source = settings.get("source")
+    with (
+        photos.worked(catalogue, settings) as work,
+        output.progress("syncing", shown=settings["progress"] and not quiet) as report,
+    ):
         result = catalogue.sync(
-            strict=settings["strict"], allow_empty=settings.get("allow_empty", False), progress=report
-        )
+            strict=settings["strict"], allow_empty=settings.get("allow_empty", False), progress=report,
+            source=photos.lister(source), work=work,
+        )  # fmt: skip
+    if source is not None and photos.is_table(source):
+        photos.apply_rows(catalogue, Path(source))
     if settings["labels"]:
         apply_table(catalogue, Path(settings["labels"]), quiet=quiet)
     elif result.added or result.moved:
