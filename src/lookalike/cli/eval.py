@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from lookalike.cli.eval_inputs import Inputs
     from lookalike.evaluate.report import Report
     from lookalike.evaluate.sides import Side
-    from lookalike.evaluate.staged import Stages
+    from lookalike.evaluate.staged import Stages, Verify
 
 
 _NOT_WITH_FOLDS = (
     *("protocol", "holdout", "split_column", "query_where", "gallery_where", "queries", "gallery"),
-    *("pairs", "separator", "self_match", "rerank", "expand"),
+    *("pairs", "separator", "self_match", "rerank", "expand", "augment", "verify"),
 )
 
 
@@ -36,6 +36,10 @@ _NOT_WITH_FOLDS = (
 @click.option("--pairs", type=sources.EXISTING, help="A table of relevant pairs: columns query and gallery.")
 @click.option("--rerank", metavar="NAME[:K=V,…]", help="Re-rank each pool: k-reciprocal:k1=20,k2=6,lambda_value=0.3.")
 @click.option("--expand", metavar="alpha[:K=V,…]", help="Expand each query first: alpha:n=10,alpha=3.")
+@click.option("--augment", metavar="K=V,…", help="Pull each gallery vector to its neighbours first: n=5,alpha=3.")
+@click.option("--verify", is_flag=True, help="Then compare the pictures: candidates in one consistent position first.")
+@click.option("--min-inliers", type=click.IntRange(min=4), default=15, show_default=True,
+              help="With --verify: fewer agreeing points prove nothing.")  # fmt: skip
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--ks", type=options.CutOffs(), default="1,5,10", show_default=True, help="Cut-offs of recall@K.")
 @click.option("--metrics", metavar="NAME,NAME,…", help="Compute these beside recall@K: mrr,map@r,ndcg. [default: all]")
@@ -136,13 +140,27 @@ def _command_line(ctx: click.Context) -> str | None:
 
 def _stages(settings: Mapping[str, Any]) -> Stages:
     from lookalike.evaluate.staged import Stages
-    from lookalike.rank.stages import expand_stage, rerank_stage
+    from lookalike.rank.stages import augment_stage, expand_stage, rerank_stage
 
     return Stages(
+        augment=augment_stage(settings["augment"]) if settings["augment"] else None,
         expand=expand_stage(settings["expand"]) if settings["expand"] else None,
         rerank=rerank_stage(settings["rerank"]) if settings["rerank"] else None,
+        verify=_verify(settings),
         pool=settings["pool"],
     )
+
+
+def _verify(settings: Mapping[str, Any]) -> Verify | None:
+    if not settings["verify"]:
+        return None
+    from lookalike.rank.geometric import Geometric
+    from lookalike.rank.verification import verify_stage
+
+    source = settings["source"]
+    catalogue = source if source is not None and (source / "catalogue.db").exists() else None
+    chosen = Geometric(min_inliers=settings["min_inliers"])
+    return verify_stage(chosen, catalogue=catalogue, threads=settings["threads"])
 
 
 def _exit_code(metrics: Mapping[str, float], settings: Mapping[str, Any], some_failed: bool) -> int:

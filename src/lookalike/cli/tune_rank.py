@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,16 +13,34 @@ from lookalike.cli import options, output, sources
 if TYPE_CHECKING:
     from lookalike.evaluate.staged import Stages
 
-K1_K2, LAMBDA = ((5, 2), (10, 3), (20, 6), (30, 6)), (0.1, 0.3, 0.5, 0.7)
-NEIGHBOURS, ALPHA = (1, 2, 3, 5, 10), (0.0, 3.0)
+K_RECIPROCAL = tuple(
+    f"k1={k1},k2={k2},lambda_value={share}"
+    for (k1, k2), share in itertools.product(((5, 2), (10, 3), (20, 6), (30, 6)), (0.1, 0.3, 0.5, 0.7))
+)
+MESSAGES = tuple(
+    f"k1={k1},k2={k2},layers={layers}"
+    for (k1, k2), layers in itertools.product(((5, 2), (10, 3), (20, 5), (26, 7)), (1, 2))
+)
+EXPANSION = tuple(f"n={n},alpha={alpha}" for n, alpha in itertools.product((1, 2, 3, 5, 10), (0.0, 3.0)))
+GRIDS: Mapping[str, tuple[str, ...]] = {
+    "k-reciprocal": K_RECIPROCAL,
+    "k-reciprocal-graph": K_RECIPROCAL,
+    "k-reciprocal-gallery": K_RECIPROCAL,
+    "message-passing": MESSAGES,
+    "message-passing-gallery": MESSAGES,
+    "alpha": EXPANSION,
+}
+"""What is tried where a method is named without settings."""
 
 
 @click.command("tune-rank")
 @sources.measured
 @click.option(
-    "--rerank", multiple=True, metavar="NAME[:K=V,…]", help="Try this re-ranker. [default: k-reciprocal grid]"
-)
+    "--rerank", multiple=True, metavar="NAME[:K=V,…]",
+    help="Try this re-ranker; a bare name: a grid of settings. [default: k-reciprocal]",
+)  # fmt: skip
 @click.option("--expand", multiple=True, metavar="alpha[:K=V,…]", help="Try this expansion. [default: a grid]")
+@click.option("--augment", multiple=True, metavar="K=V,…|grid", help="Try this database-side augmentation.")
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--optimise", default="map", show_default=True, metavar="METRIC", help="What the choice maximises.")
 @click.option("--validation", type=float, default=0.5, show_default=True, help="Share of identities that choose.")
@@ -66,19 +84,33 @@ def command(**settings: Any) -> None:
 
 
 def _trials(settings: dict[str, Any]) -> Iterator[Stages]:
-    """Yield what was named, or a grid of both kinds."""
+    """Yield what was named, each alone and a re-ranker after each expansion; without names a grid of both kinds."""
     from lookalike.evaluate.staged import Stages
-    from lookalike.rank.stages import expand_stage, rerank_stage
+    from lookalike.rank.stages import augment_stage, expand_stage, rerank_stage
 
-    rerankers, expansions = list(settings["rerank"]), list(settings["expand"])
-    if not rerankers and not expansions:
-        grid = itertools.product(K1_K2, LAMBDA)
-        rerankers = [f"k-reciprocal:k1={k1},k2={k2},lambda_value={weight}" for (k1, k2), weight in grid]
-        expansions = [f"alpha:n={n},alpha={alpha}" for n, alpha in itertools.product(NEIGHBOURS, ALPHA)]
-    for name in rerankers:
-        yield Stages(rerank=rerank_stage(name), pool=settings["pool"])
-    for name in expansions:
-        yield Stages(expand=expand_stage(name))
-    if settings["rerank"] and settings["expand"]:
-        for first, second in itertools.product(expansions, rerankers):
-            yield Stages(expand=expand_stage(first), rerank=rerank_stage(second), pool=settings["pool"])
+    rerankers = [rerank_stage(text) for text in _spelt_out(settings["rerank"])]
+    expansions = [expand_stage(text) for text in _spelt_out(settings["expand"])]
+    augmentations = EXPANSION if "grid" in settings["augment"] else settings["augment"]
+    if not rerankers and not expansions and not augmentations:
+        rerankers = [rerank_stage(text) for text in _spelt_out(["k-reciprocal"])]
+        expansions = [expand_stage(text) for text in _spelt_out(["alpha"])]
+        together: list[Any] = []
+    else:
+        together = list(itertools.product(expansions, rerankers))
+    for reranker in rerankers:
+        yield Stages(rerank=reranker, pool=settings["pool"])
+    for expansion in expansions:
+        yield Stages(expand=expansion)
+    for text in augmentations:
+        yield Stages(augment=augment_stage(text))
+    for expansion, reranker in together:
+        yield Stages(expand=expansion, rerank=reranker, pool=settings["pool"])
+
+
+def _spelt_out(names: Sequence[str]) -> Iterator[str]:
+    """Yield each method as it was named, or with every setting of its grid where it was named without any."""
+    for name in names:
+        if ":" in name or name not in GRIDS:
+            yield name
+        else:
+            yield from (f"{name}:{settings}" for settings in GRIDS[name])

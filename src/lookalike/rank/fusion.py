@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -149,3 +150,11 @@ def _check_weights(weights: tuple[float, ...] | None) -> None:
         return
     if not all(isinstance(weight, int | float) and 0 <= weight < np.inf for weight in weights) or not any(weights):
         raise InputError(f"weights={weights!r}: give finite numbers of at least 0, not all of them 0.")
+
+
+FUSIONS: Mapping[str, Callable[[Sequence[Neighbours]], Neighbours]] = {
+    "rrf": fuse_ranks,
+    "min-max": partial(fuse_scores, settings=ScoreFusion(scale="min-max")),
+    "z-score": partial(fuse_scores, settings=ScoreFusion(scale="z-score")),
+}
+"""Every way to fuse rankings of equal weight, by the name the command line knows it under."""

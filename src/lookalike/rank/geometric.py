@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -198,11 +198,22 @@ class GeometricVerifier:
             ShapeError: not one picture a row of neighbours.
             ImageError: a query cannot be read.
         """
+        return self.verify(pictures, store.paths, neighbours)
+
+    def verify(
+        self, pictures: Sequence[Item], files: Callable[[Ids], Sequence[str]], neighbours: Neighbours
+    ) -> Neighbours:
+        """Re-rank by the pictures that `files` finds for (n,) items, as `rerank` does.
+
+        Raises:
+            ShapeError: not one picture a row of neighbours.
+            ImageError: a query cannot be read.
+        """
         if len(pictures) != len(neighbours):
             raise ShapeError(f"There are {len(pictures)} pictures for {len(neighbours)} rows of neighbours.")
         rows: list[tuple[Ids, Scores]] = []
         for picture, (ids, _) in zip(pictures, neighbours, strict=True):
-            scores = self._scores(picture, store.paths(ids))
+            scores = self._scores(picture, files(ids))
             order = np.argsort(-scores, kind="stable")
             rows.append((ids[order], scores[order]))
         return Neighbours.from_rows(rows, "ip")

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors, as_vectors, unit
-from lookalike.catalogue.store import Store
-from lookalike.errors import CutOffError, InputError, ShapeError
+from lookalike.errors import CutOffError, InputError
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
-from lookalike.rank.kreciprocal import KReciprocal, mix
+from lookalike.rank.kreciprocal import KReciprocal, jaccard, mix
 from lookalike.rank.kreciprocal_gallery import Encoding, encode, raw_features
 from lookalike.rank.lists import RankingLists, Space, rank_rows, ranking_lists, settle, space
 
@@ -105,7 +104,7 @@ class GalleryGraph:
             order = order[np.isfinite(final[order])]
             answers.append((order.astype(np.int64), final[order]))
 
-        self.visit(as_vectors(queries, name="queries", dim=self.points.vectors.shape[1]), best, threads)
+        self.visit(as_vectors(queries, name="queries", dim=self.points.vectors.shape[1]), best, threads=threads)
         return Neighbours.from_rows(answers, "l2")
 
     def distances(self, queries: npt.ArrayLike, *, threads: int | None = 1) -> Scores:
@@ -120,17 +119,39 @@ class GalleryGraph:
         def keep(query: int, final: Scores) -> None:
             out[query] = final
 
-        self.visit(rows, keep, threads)
+        self.visit(rows, keep, threads=threads)
         return out
 
-    def visit(self, queries: Vectors, use: Callable[[int, Scores], None], threads: int | None = 1) -> None:
-        """Call `use(query, final)` with the (n,) final distances of one checked (q, d) query after another."""
+    def visit(
+        self,
+        queries: Vectors,
+        use: Callable[[int, Scores], None],
+        *,
+        at: Ids | None = None,
+        threads: int | None = 1,
+    ) -> None:
+        """Call `use(query, final)` with the (n,) final distances of one checked (q, d) query after another.
+
+        `at`, (q,), is the row of the gallery that a query is, or -1: a member is measured by the feature it has, as
+        `rerank_within` does.
+        """
         rows = unit(queries, name="queries") if self.metric == "cosine" else queries
         with processors.blas(threads):
             for start in range(0, len(rows), _QUERIES):
                 block = rows[start : start + _QUERIES]
                 for offset, tile in enumerate(self._original(block)):
-                    use(start + offset, self._final(block[offset], tile))
+                    member = -1 if at is None else int(at[start + offset])
+                    final = self._final(block[offset], tile) if member < 0 else self._final_of_member(member, tile)
+                    use(start + offset, final)
+
+    def _final_of_member(self, row: int, original: Vectors) -> Scores:
+        from lookalike.rank import gallery_kernels
+
+        offsets, columns, weights = self._encoding.features
+        part = slice(offsets[row], offsets[row + 1])
+        shared = gallery_kernels.shared_from(columns[part], weights[part], self._index, len(self))
+        scaled = np.minimum(original.astype(np.float64) / self.lists.scale[row], 1.0)
+        return mix(jaccard(shared), scaled, self.settings.lambda_value)
 
     def _original(self, block: Vectors) -> Vectors:
         """Distances of (b, d) prepared queries to the gallery, (b, n) float32."""
@@ -256,44 +277,3 @@ class GalleryGraph:
         scale = points.pairs(np.arange(len(keep)), farthest)
         lists = RankingLists(names, distances, farthest, np.where(scale > 0, scale, 1.0))
         return dataclasses.replace(self, points=points, lists=lists)
-
-
-def rerank_on_graph(
-    store: Store, queries: Vectors, neighbours: Neighbours, settings: KReciprocal | None = None
-) -> Neighbours:
-    """Re-rank retrieved neighbours by neighbourhoods of the whole gallery, which is read and encoded once a call.
-
-    For many calls build a `GalleryGraph` and use `rerank_with`.
-
-    Raises:
-        ShapeError: not one query a row of neighbours.
-    """
-    ids = store.ids()
-    graph = GalleryGraph.build(store.vectors(ids), metric=store.metric, settings=settings)
-    return rerank_with(graph, ids, queries, neighbours)
-
-
-def rerank_with(graph: GalleryGraph, ids: Ids, queries: Vectors, neighbours: Neighbours) -> Neighbours:
-    """Re-order retrieved neighbours by a graph whose row i is the item `ids[i]` (ascending); nothing else is found.
-
-    Scores are final distances in [0, 1], lower is better; equal ones stay in retrieved order.
-
-    Raises:
-        ShapeError: not one query a row of neighbours.
-        InputError: a neighbour the graph does not hold.
-    """
-    if len(queries) != len(neighbours):
-        raise ShapeError(f"There are {len(queries)} queries for {len(neighbours)} rows of neighbours.")
-    rows = np.searchsorted(ids, neighbours.ids)
-    if len(neighbours.ids) and not np.array_equal(ids[np.minimum(rows, len(ids) - 1)], neighbours.ids):
-        raise InputError("The gallery graph lacks some of the neighbours.", hint="Update the graph with the catalogue.")
-    answers: list[tuple[Ids, Scores]] = []
-
-    def order(query: int, final: Scores) -> None:
-        part = slice(neighbours.offsets[query], neighbours.offsets[query + 1])
-        found, scores = neighbours.ids[part], final[rows[part]]
-        ranked = np.argsort(scores, kind="stable")
-        answers.append((found[ranked], scores[ranked]))
-
-    graph.visit(as_vectors(queries, name="queries", dim=graph.points.vectors.shape[1]), order)
-    return Neighbours.from_rows(answers, "l2")

@@ -16,6 +16,7 @@ from lookalike.errors import CutOffError, InputError, ShapeError
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.rank.kreciprocal import KReciprocal, jaccard, mix
 from lookalike.rank.lists import BLOCK, SPARE, RankingLists, Space, ranking_lists, space
+from lookalike.rank.pools import members
 
 _TILE_BYTES = 64 << 20
 _INSERTED = 256  # lists longer than this are cut out of a sorted row, shorter ones found by insertion
@@ -139,16 +140,21 @@ def gallery_distances(
 
 
 def rerank_jointly(
-    store: Store, queries: Vectors, neighbours: Neighbours, settings: KReciprocal | None = None
+    store: Store,
+    queries: Vectors,
+    neighbours: Neighbours,
+    settings: KReciprocal | None = None,
+    *,
+    own: Ids | None = None,
 ) -> Neighbours:
     """Re-rank retrieved neighbours by final distances over all queries and the whole gallery; nothing else is found.
 
-    Scores are final distances in [0, 1], lower is better; equal ones stay in retrieved order. Where the queries are
-    the store's own items, each stands in the set twice; ask `rerank_within` instead.
+    Scores are final distances in [0, 1], lower is better; equal ones stay in retrieved order. `own`, (q,), names the
+    item of the store that a query is, or -1: such a query joins the set once, as that item.
 
     Raises:
         ShapeError: not one query a row of neighbours.
-        InputError: a neighbour the store does not hold.
+        InputError: a neighbour or an own item the store does not hold.
     """
     from lookalike.rank import gallery_kernels
 
@@ -158,13 +164,15 @@ def rerank_jointly(
         raise ShapeError(f"There are {len(q)} queries for {len(neighbours)} rows of neighbours.")
     if not np.isin(neighbours.ids, ids).all():
         raise InputError("The store lacks some of the neighbours.", hint="Retrieve them from the store as it is now.")
-    encoding = _encoded(np.concatenate([q, g]), store.metric, settings, 1, BLOCK)
-    index = gallery_kernels.invert(*encoding.features, len(q), len(encoding.points))
+    at, guests = members(own, ids, len(q))
+    at = np.where(at >= 0, at + len(guests), np.cumsum(at < 0) - 1)  # the guests stand first, in their order
+    encoding = _encoded(np.concatenate([q[guests], g]), store.metric, settings, 1, BLOCK)
+    index = gallery_kernels.invert(*encoding.features, len(guests), len(encoding.points))
     answers: list[tuple[Ids, Scores]] = []
-    for row, (found, _) in enumerate(neighbours):
+    for row, (found, _) in zip(at.tolist(), neighbours, strict=True):
         names = np.searchsorted(ids, found).astype(np.int32)[None]
         shared = gallery_kernels.shared_at(encoding.features, row, index, names, len(g))
-        final = _exact(encoding, row, len(q), names, shared)[0]
+        final = _exact(encoding, row, len(guests), names, shared)[0]
         order = np.argsort(final, kind="stable")
         answers.append((found[order], final[order]))
     return Neighbours.from_rows(answers, "l2")

@@ -17,7 +17,7 @@ from lookalike.errors import CutOffError, InputError, ShapeError
 from lookalike.index.exact import topk
 from lookalike.index.neighbours import Neighbours
 from lookalike.rank.lists import RankingLists, ranking_lists, space
-from lookalike.rank.pools import pools
+from lookalike.rank.pools import members, pools
 
 _BLOCK = 256
 
@@ -75,22 +75,31 @@ def rerank_messages(
 
 
 def rerank_messages_on_gallery(
-    store: Store, queries: Vectors, neighbours: Neighbours, settings: MessagePassing | None = None
+    store: Store,
+    queries: Vectors,
+    neighbours: Neighbours,
+    settings: MessagePassing | None = None,
+    *,
+    own: Ids | None = None,
 ) -> Neighbours:
     """Re-rank retrieved neighbours in one graph of all queries and the whole gallery; nothing else is found.
 
+    `own`, (q,), names the item of the store that a query is, or -1: such a query joins the graph once, as that item.
+
     Raises:
         ShapeError: not one query a row of neighbours.
-        InputError: a neighbour the store does not hold.
+        InputError: a neighbour or an own item the store does not hold.
     """
     rows = _queries(store, queries, neighbours)
     ids = store.ids()
-    features = propagated(np.concatenate([rows, store.vectors(ids)]), settings or MessagePassing())
-    gallery = features[len(rows) :]
+    at, guests = members(own, ids, len(rows))
+    at = np.where(at >= 0, at + len(guests), np.cumsum(at < 0) - 1)  # the guests stand first, in their order
+    features = propagated(np.concatenate([rows[guests], store.vectors(ids)]), settings or MessagePassing())
+    gallery = features[len(guests) :]
     if not np.isin(neighbours.ids, ids).all():
         raise InputError("The store lacks some of the neighbours.", hint="Retrieve them from the store as it is now.")
     answers: list[tuple[Ids, Scores]] = []
-    for row, (found, _) in enumerate(neighbours):
+    for row, (found, _) in zip(at.tolist(), neighbours, strict=True):
         scores = (features[row : row + 1] @ gallery[np.searchsorted(ids, found)].T).toarray()[0].clip(0.0, 1.0)
         order = np.argsort(-scores, kind="stable")
         answers.append((found[order], scores[order]))

@@ -9,6 +9,7 @@ import numpy as np
 from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors
 from lookalike.catalogue.store import Store
+from lookalike.errors import InputError, ShapeError
 from lookalike.index.neighbours import Metric, Neighbours
 
 _BLOCK_BYTES = 64 << 20  # vectors held at once; an item in several pools of a block is read once
@@ -29,6 +30,26 @@ def pools(store: Store, neighbours: Neighbours) -> Iterator[tuple[Ids, Scores, V
         for ids, scores in rows:
             yield ids, scores, vectors[positions[first : first + len(ids)]]
             first += len(ids)
+
+
+def members(own: Ids | None, ids: Ids, queries: int) -> tuple[Ids, Ids]:
+    """Return (q,) the row of a store's ascending `ids` that each query is (-1: none), and the queries that are none.
+
+    Raises:
+        ShapeError: `own` has not one entry a query.
+        InputError: an item the store does not hold.
+    """
+    if own is None:
+        return np.full(queries, -1, np.int64), np.arange(queries)
+    named = np.asarray(own, dtype=np.int64)
+    if named.shape != (queries,):
+        raise ShapeError(f"own must have shape ({queries},), one item a query, not {named.shape}.")
+    rows = np.searchsorted(ids, named)
+    inside = named >= 0
+    wrong = inside & (ids[np.minimum(rows, len(ids) - 1)] != named)
+    if wrong.any():
+        raise InputError(f"A query is said to be item {named[wrong][0]}, which the store does not hold.")
+    return np.where(inside, rows, -1), np.flatnonzero(~inside)
 
 
 def reorder(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from lookalike.arrays import Vectors
+from lookalike.arrays import Ids, Vectors
 from lookalike.catalogue.store import Store
 from lookalike.errors import UnknownNameError
 from lookalike.index.neighbours import Neighbours
-from lookalike.rank.graph import rerank_on_graph
 from lookalike.rank.kreciprocal import KReciprocal, rerank_k_reciprocal
 from lookalike.rank.kreciprocal_gallery import rerank_jointly
 from lookalike.rank.message_passing import MessagePassing, rerank_messages, rerank_messages_on_gallery
+from lookalike.rank.online import rerank_on_graph
+
+Scope: TypeAlias = Literal["pool", "gallery", "joint"]
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,19 @@ class Reranker:
 
     settings: type[Any]
     """A frozen dataclass that checks itself; its defaults are the method's."""
-    run: Callable[[Store, Vectors, Neighbours, Any], Neighbours]
-    scope: str
+    run: Callable[..., Neighbours]
+    """Those of scope `gallery` and `joint` also take `own`: (q,) the item of the store that a query is, or -1."""
+    scope: Scope
     """What a query's neighbourhoods are built from: `pool`, `gallery` (as it is) or `joint` (gallery and queries)."""
     summary: str
+
+    def rerank(
+        self, store: Store, queries: Vectors, neighbours: Neighbours, settings: Any, own: Ids | None = None
+    ) -> Neighbours:
+        """Re-order; `own` matters where a query is an item of the store, which a set of both must hold once."""
+        if self.scope == "pool":
+            return self.run(store, queries, neighbours, settings)
+        return self.run(store, queries, neighbours, settings, own=own)
 
 
 RERANKERS: Mapping[str, Reranker] = {
@@ -55,7 +66,7 @@ RERANKERS: Mapping[str, Reranker] = {
         "graph neural re-ranking of all queries and the gallery together",
     ),
 }
-"""Every re-ranker of vectors; a new one is a line here. Geometric verification needs pictures: `rank.geometric`."""
+"""Every re-ranker of vectors; a new one is a line here. Geometric verification needs pictures: `rank.verification`."""
 
 
 def reranker(name: str) -> Reranker:

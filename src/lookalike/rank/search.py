@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,9 +13,11 @@ from lookalike.arrays import Ids, Scores, Vectors
 from lookalike.catalogue.store import Store
 from lookalike.errors import CutOffError
 from lookalike.index.neighbours import Metric, Neighbours, higher_is_better, pair_scores
+from lookalike.rank.fusion import fuse_ranks
+from lookalike.rank.stages import Stage, asked_by_items
 
-Stage: TypeAlias = Callable[[Store, Vectors, Neighbours], Neighbours]
-"""A re-ranker with its settings: the candidates of (q, d) queries in, the same candidates in another order out."""
+Fuse: TypeAlias = Callable[[Sequence[Neighbours]], Neighbours]
+"""The rankings of several encoders over the same items in, one ranking out; `rank.fusion` has them."""
 
 SAMPLE = 2_000  # gallery scores that stand for a query's background; the median of 2,000 is steady to about 2 %
 MAD_TO_SIGMA = 1.4826  # the standard deviation of a normal distribution in units of its median absolute deviation
@@ -30,8 +33,10 @@ class Ranked:
     lifts: Scores
     """(n,) robust standard deviations above this query's own median score; NaN where all scores are equal."""
     first_ranks: Ids
-    """(n,) 1-based rank before re-ranking."""
+    """(n,) 1-based rank before re-ranking; 0 for an item that fusion took from another encoder's list."""
     metric: Metric
+    proofs: Scores | None = None
+    """(n,) what the last stage scored, in its own direction; None where there was no stage."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -45,13 +50,16 @@ def search(
     pool: int = 100,
     where: str | None = None,
     stage: Stage | None = None,
+    fuse_with: Sequence[tuple[Store, Vectors]] = (),
+    fuse: Fuse = fuse_ranks,
     exclude: Sequence[int | None] | None = None,
     seed: int = 0,
 ) -> list[Ranked]:
     """Return the k best items for each of (q, d) queries, from a pool that `stage` may put in another order.
 
     `exclude` names, for each query, an item that is not wanted (the query itself). `pool` is what the stage sees, and
-    at least k. `seed` chooses the sample of items that lift is measured against.
+    at least k. `fuse_with` holds the same items by other encoders, each with the (q, d') queries by it: the pools of
+    all are fused into one before the stage. `seed` chooses the sample of items that lift is measured against.
 
     Raises:
         CutOffError: k below 1.
@@ -65,16 +73,19 @@ def search(
     """
     if k < 1:
         raise CutOffError(k, len(store))
-    depth = max(k, pool if stage else k)
-    first = store.neighbours(queries, depth + (1 if exclude else 0), where=where)
-    if exclude:
-        first = _without(first, exclude, depth)
-    ordered = stage(store, queries, first) if stage else first
+    depth = min(max(k, pool if stage or fuse_with else k), max(len(store), 1))
+    first = _retrieved(store, queries, depth, where, exclude)
+    ordered = first
+    if fuse_with:
+        rankings = [_retrieved(other, rows, depth, where, exclude) for other, rows in fuse_with]
+        ordered = _rescored(store, queries, fuse([first, *rankings]), depth)
+    candidates = ordered
+    if stage:
+        own = None if not exclude else np.array([-1 if item is None else item for item in exclude], dtype=np.int64)
+        ordered = asked_by_items(stage, own)(store, queries, candidates)
     background = _background(store, queries, seed)
-    return [
-        _ranked(before, after, scores, k, store.metric)
-        for before, after, scores in zip(first, ordered, background, strict=True)
-    ]
+    places = [_ranked(*each, k, store.metric) for each in zip(first, candidates, ordered, background, strict=True)]
+    return places if stage else [dataclasses.replace(ranked, proofs=None) for ranked in places]
 
 
 def lift(scores: Scores, background: Scores, metric: Metric) -> Scores:
@@ -94,13 +105,35 @@ def lift(scores: Scores, background: Scores, metric: Metric) -> Scores:
 
 
 def _ranked(
-    before: tuple[Ids, Scores], after: tuple[Ids, Scores], background: Scores, k: int, metric: Metric
+    first: tuple[Ids, Scores],
+    before: tuple[Ids, Scores],
+    after: tuple[Ids, Scores],
+    background: Scores,
+    k: int,
+    metric: Metric,
 ) -> Ranked:
-    place = {int(item): rank for rank, item in enumerate(before[0])}
+    rank = {int(item): place for place, item in enumerate(first[0], 1)}
+    score = dict(zip(before[0].tolist(), before[1].tolist(), strict=True))
     ids = after[0][:k]
-    rows = np.array([place[int(item)] for item in ids], dtype=np.int64)
-    scores = before[1][rows]
-    return Ranked(ids, scores, lift(scores, background, metric), rows + 1, metric)
+    scores = np.array([score[int(item)] for item in ids], dtype=np.float64)
+    ranks = np.array([rank.get(int(item), 0) for item in ids], dtype=np.int64)
+    return Ranked(ids, scores, lift(scores, background, metric), ranks, metric, after[1][:k])
+
+
+def _retrieved(
+    store: Store, queries: Vectors, depth: int, where: str | None, exclude: Sequence[int | None] | None
+) -> Neighbours:
+    found = store.neighbours(queries, depth + (1 if exclude else 0), where=where)
+    return _without(found, exclude, depth) if exclude else found
+
+
+def _rescored(store: Store, queries: Vectors, fused: Neighbours, depth: int) -> Neighbours:
+    """Cut fused rankings and score them by the first store, which has not retrieved every one of them."""
+    rows = []
+    for query, (ids, _) in zip(queries, fused, strict=True):
+        kept = ids[:depth]
+        rows.append((kept, pair_scores(query, store.vectors(kept), store.metric)))
+    return Neighbours.from_rows(rows, store.metric)
 
 
 def _without(found: Neighbours, exclude: Sequence[int | None], depth: int) -> Neighbours:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from lookalike.arrays import Vectors
+from lookalike.arrays import Ids, Vectors
 from lookalike.catalogue.store import Store
 from lookalike.errors import InputError, UnknownNameError
 from lookalike.index.neighbours import Neighbours
-from lookalike.rank.expansion import AlphaExpansion, expand_queries
+from lookalike.rank.expansion import AlphaExpansion, augment, expand_queries
 from lookalike.rank.rerankers import Reranker, reranker
 
 Settings = TypeVar("Settings")
+Stage: TypeAlias = Callable[[Store, Vectors, Neighbours], Neighbours]
+"""A re-ranker with its settings: the candidates of (q, d) queries in, the same candidates in another order out."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +26,49 @@ class RerankStage:
     name: str
     method: Reranker
     settings: Any
+    own: Ids | None = None
+    """(q,) the item of the store that each query is, or -1; None: no query is one."""
 
     def __call__(self, store: Store, queries: Vectors, found: Neighbours) -> Neighbours:
         """Return the candidates of each query in their new order."""
-        return self.method.run(store, queries, found, self.settings)
+        return self.method.rerank(store, queries, found, self.settings, self.own)
 
     def __str__(self) -> str:
         return f"{self.name}:{_listed(self.settings)}"
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Stages one after the other, the first on the candidates as they were retrieved."""
+
+    stages: tuple[Stage, ...]
+
+    def __call__(self, store: Store, queries: Vectors, found: Neighbours) -> Neighbours:
+        """Return the candidates in the order of the last stage."""
+        for stage in self.stages:
+            found = stage(store, queries, found)
+        return found
+
+
+def asked_by_items(stage: Stage, own: Ids | None) -> Stage:
+    """Tell a stage which item of the store each of its queries is, (q,), -1 where none."""
+    if isinstance(stage, Chain):
+        return Chain(tuple(asked_by_items(each, own) for each in stage.stages))
+    return dataclasses.replace(stage, own=own) if isinstance(stage, RerankStage) else stage
+
+
+@dataclass(frozen=True)
+class AugmentStage:
+    """Database-side augmentation with its settings: new gallery vectors from their nearest neighbours."""
+
+    settings: AlphaExpansion
+
+    def __call__(self, gallery: Vectors, threads: int | None = None) -> Vectors:
+        """Return (n, d) unit rows."""
+        return augment(gallery, self.settings, threads=threads)
+
+    def __str__(self) -> str:
+        return _listed(self.settings)
 
 
 @dataclass(frozen=True)
@@ -76,6 +114,19 @@ def expand_stage(text: str) -> ExpandStage:
     if name != "alpha":
         raise UnknownNameError("expansion", name, ["alpha"])
     return ExpandStage(parse(AlphaExpansion, rest))
+
+
+def augment_stage(text: str) -> AugmentStage:
+    """Parse the settings of database-side augmentation: `n=5,alpha=3`, or nothing for the defaults.
+
+    Raises:
+        UnknownNameError: no such setting.
+        InputError: a value the setting does not take.
+
+    >>> str(augment_stage("n=5"))
+    'n=5,alpha=3.0'
+    """
+    return AugmentStage(parse(AlphaExpansion, text))
 
 
 def parse(settings: type[Settings], text: str) -> Settings:
