@@ -133,7 +133,7 @@ def test_rerank_keeps_the_candidates_and_says_where_they_were(run_here, shop, ph
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["red shoe"], "cannot read a text"),
+        (["red shoe"], "cannot be searched with words"),
         (["gone.jpg"], "no picture at 'gone.jpg'"),
         ([], "Name a QUERY"),
         (["--item", "999"], "999"),

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from lookalike.catalogue.memory import MemoryStore
+from lookalike.embed.encoder import Card
 from lookalike.errors import CutOffError, EncoderMismatchError, InputError, NonFiniteError, NotFoundError
 from lookalike.index.neighbours import Neighbours
-from lookalike.rank.query import Term, query_vector, term, text_encoder
+from lookalike.rank.query import Term, query_vector, term
 from lookalike.rank.search import lift, search
 
 
@@ -99,8 +100,30 @@ def test_what_was_typed_is_a_picture_where_the_file_exists_and_else_a_text(tmp_p
             term(missing)
 
 
-def test_a_text_for_an_encoder_without_a_text_tower_names_encoders_that_have_one():
-    from lookalike.embed.registry import encoder
+def test_words_for_an_encoder_of_pictures_are_refused_before_it_is_loaded(store):
+    class Pictures:
+        metric, dim = "cosine", 2
+        card = Card(name="pictures-only", weights="0", dim=2, pooling="none")
 
-    with pytest.raises(EncoderMismatchError, match=r"cannot read a text.*open_clip:ViT-B-32/openai"):
-        text_encoder(encoder("builtin:effnet-lite0"))
+    with pytest.raises(InputError, match=r"cannot be searched with words.*open_clip:"):
+        query_vector([Term(kind="text", value="red shoe")], Pictures(), never)
+
+
+def test_words_are_read_by_the_model_that_made_the_vectors_and_by_no_other():
+    class Reader:
+        def __init__(self, weights: str) -> None:
+            self.card = Card(name="reader", weights=weights, dim=2, pooling="none", supports_text=True)
+
+        def encode_images(self, images):
+            return np.tile(np.float32([1, 0]), (len(images), 1))
+
+        def encode_texts(self, texts):
+            return np.float32([[len(text), 0] for text in texts]) / np.float32([[len(text)] for text in texts])
+
+    class Stored:
+        metric, dim, card = "cosine", 2, Reader("1").card
+
+    words = [Term(kind="text", value="red shoe")]
+    assert query_vector(words, Stored(), lambda: Reader("1")).tolist() == [1.0, 0.0]
+    with pytest.raises(EncoderMismatchError, match=r"weights: '1' != '2'"):
+        query_vector(words, Stored(), lambda: Reader("2"))

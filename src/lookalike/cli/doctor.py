@@ -14,12 +14,21 @@ from lookalike.cli import options, output
 
 CORE = (
     "numpy", "scipy", "faiss-cpu", "onnxruntime", "pillow", "pillow-heif", "numba", "click", "rich", "pydantic",
-    "fastapi", "uvicorn", "threadpoolctl",
+    "fastapi", "uvicorn", "python-multipart", "leather", "threadpoolctl",
 )  # fmt: skip
 
 # extra -> (its packages, what needs it)
 EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "parquet": (("pyarrow",), "manifests and exports in Parquet"),
+    "train": (("torch", "pytorch-metric-learning", "accelerate", "onnx", "onnxscript"), "lookalike train and export"),
+    "timm": (("timm", "torch", "torchvision"), "encoders named timm:…"),
+    "open-clip": (("open_clip_torch", "torch", "torchvision"), "encoders named open_clip:…, and searching with words"),
+    "hf": (("transformers", "torch", "sentencepiece"), "encoders named hf:…, and searching with words"),
+    "geometry": (("opencv-python-headless",), "geometric verification"),
+    "maps": (("umap-learn",), "UMAP maps in the web app (PCA is always there)"),
+    "cluster": (("dask", "distributed", "fsspec"), "embedding on several machines"),
+    "pgvector": (("psycopg", "pgvector"), "searching in PostgreSQL"),
+    "milvus": (("pymilvus",), "searching in Milvus"),
 }
 
 

@@ -105,11 +105,8 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
     with Catalogue.open(
         settings["source"], encoder=settings["encoder"], readonly=True, threads=settings["threads"]
     ) as catalogue:
-        ids = catalogue.ids()
-        names = tuple(catalogue.paths(ids))
-        columns = {column.name: tuple(catalogue.column(column.name, ids)) for column in catalogue.columns()}
-        paths = tuple(map(str, catalogue.files(ids))) if catalogue.root else ()
-        everything = Side(vectors=catalogue.vectors(ids), ids=ids, columns=columns, names=names, paths=paths)
+        everything = Side.of_catalogue(catalogue)
+        ids, names = everything.ids, everything.names
         for column in filter(None, (relevance, settings["camera"], settings["identity"])):
             everything.column(column)
         wheres = (settings["query_where"], settings["gallery_where"])
@@ -118,7 +115,7 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
             description = " against ".join(where or "all" for where in wheres)
             split = Split.of_rows(names, asks, answers, description)
         else:
-            texts = {name: tuple(map(_text, values)) for name, values in columns.items()}
+            texts = {name: tuple(map(_text, values)) for name, values in everything.columns.items()}
             pictures = LabelledPictures(root="", names=names, paths=names, columns=texts)
             split = _split(settings, pictures, relevance)
     queries = everything.having(ids[list(split.query)])

@@ -39,7 +39,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "leaks": ("lookalike.cli.leaks", "Find pictures that stand on both sides of a split."),
     "compare": ("lookalike.cli.compare", "Compare two saved runs query by query."),
     "leaderboard": ("lookalike.cli.leaderboard", "Order saved runs, protocol by protocol."),
-    "models": ("lookalike.cli.models", "List the encoders and what each is good for."),
+    "models": ("lookalike.cli.models", "List, fetch, export and check encoders."),
     "formats": ("lookalike.cli.formats", "List the picture formats this installation reads."),
     "doctor": ("lookalike.cli.doctor", "Say what is installed, what is missing and what that costs."),
 }

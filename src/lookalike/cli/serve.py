@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lookalike.cli import options, output
 from lookalike.cli.settings import catalogue_argument
+
+if TYPE_CHECKING:
+    from lookalike.server.settings import Settings
 
 
 @click.command("serve")
@@ -34,9 +36,10 @@ def command(**settings: Any) -> None:
     Listens on this machine alone unless told otherwise. With --host it needs a token (--token or LOOKALIKE_TOKEN); the
     address it prints then carries it, and the browser keeps it as a cookie.
     """
-    # Not a plain import: everything else in the command line must stay free of the server.
-    run = importlib.import_module("lookalike.server.run")
-    server = run.Server(_server_settings(settings))
+    from lookalike.server.run import Server
+    from lookalike.server.static import MISSING_SENTENCE
+
+    server = Server(_server_settings(settings))
     quiet = settings["quiet"]
 
     def ready() -> None:
@@ -44,7 +47,7 @@ def command(**settings: Any) -> None:
         if not quiet:
             output.note(f"serving {settings['catalogue']}; Ctrl-C stops it")
             if not server.app_is_built:
-                output.note(f"note: {importlib.import_module('lookalike.server.static').MISSING_SENTENCE}")
+                output.note(f"note: {MISSING_SENTENCE}")
         if settings["browser"] and server.app_is_built:
             threading.Thread(target=click.launch, args=(server.entrance,), daemon=True).start()  # may take its time
 
@@ -53,9 +56,10 @@ def command(**settings: Any) -> None:
         output.note("stopped")
 
 
-def _server_settings(settings: dict[str, Any]) -> Any:
-    made = importlib.import_module("lookalike.server.settings")
-    return made.Settings(
+def _server_settings(settings: dict[str, Any]) -> Settings:
+    from lookalike.server.settings import Settings
+
+    return Settings(
         catalogue=settings["catalogue"], host=settings["host"], port=settings["port"], token=settings["token"] or None,
         hosts=settings["allow_host"], encoder=settings["encoder"], runs=settings["runs"], threads=settings["threads"],
     )  # fmt: skip

@@ -50,7 +50,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
 
 def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
     """Sync, set columns, write the counts and return the exit code."""
-    from lookalike.cli.labels import apply_folders, apply_table
+    from lookalike.evaluate.labels import apply_folders
 
     quiet = settings["quiet"]
     source = settings.get("source")
@@ -65,7 +65,7 @@ def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
     if source is not None and photos.is_table(source):
         photos.apply_rows(catalogue, Path(source))
     if settings["labels"]:
-        apply_table(catalogue, Path(settings["labels"]), quiet=quiet)
+        _apply_table(catalogue, Path(settings["labels"]), quiet=quiet)
     elif result.added or result.moved:
         apply_folders(catalogue)
     if settings["output_format"] == "json":
@@ -77,3 +77,13 @@ def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
             output.note(f"passed over: {listed}")
     list_failures(result.failed, result.items + len(result.failed), settings["failures"])
     return SOME_FILES_FAILED if result.failed else 0
+
+
+def _apply_table(catalogue: Catalogue, table: Path, *, quiet: bool) -> None:
+    from lookalike.evaluate.labels import apply_table
+
+    done = apply_table(catalogue, table)
+    if not quiet:
+        output.note(f"columns {', '.join(done.columns)} set for {done.items} items")
+        if done.unknown:
+            output.note(f"{done.unknown} rows of {table} name pictures that are not in the catalogue")

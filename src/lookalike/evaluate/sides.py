@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lookalike.arrays import Ids, Vectors, as_ids, as_vectors
 from lookalike.datasets.pictures import LabelledPictures, spelling
 from lookalike.errors import InputError, ShapeError
+
+if TYPE_CHECKING:
+    from lookalike.catalogue.catalogue import Catalogue
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +57,18 @@ class Side:
         """Join labelled pictures with their vectors; ids are row numbers where none are given."""
         numbers = np.arange(len(pictures)) if ids is None else ids
         return cls(vectors=vectors, ids=numbers, columns=pictures.columns, names=pictures.names, paths=pictures.paths)
+
+    @classmethod
+    def of_catalogue(cls, catalogue: Catalogue) -> Side:
+        """Take every item of a catalogue with its stored vector and columns, in id order; nothing is embedded."""
+        ids = catalogue.ids()
+        return cls(
+            vectors=catalogue.vectors(ids),
+            ids=ids,
+            columns={column.name: tuple(catalogue.column(column.name, ids)) for column in catalogue.columns()},
+            names=tuple(catalogue.paths(ids)),
+            paths=tuple(map(str, catalogue.files(ids))) if catalogue.root else (),
+        )
 
     def column(self, name: str) -> Sequence[Any]:
         """Return one column, or raise InputError listing those that exist."""

@@ -14,9 +14,10 @@ from PIL import Image
 
 from lookalike.arrays import Vectors, as_vectors, unit
 from lookalike.catalogue.store import Store
-from lookalike.embed.encoder import Encoder, TextEncoder
+from lookalike.embed.encoder import Encoder
 from lookalike.embed.pipeline import encode_all
-from lookalike.errors import EncoderMismatchError, InputError, NotFoundError
+from lookalike.embed.text import check_text_query, embed_texts, no_text_tower
+from lookalike.errors import InputError, NotFoundError
 from lookalike.images.formats import EXTENSIONS
 
 Kind: TypeAlias = Literal["picture", "text", "item", "vector"]
@@ -67,8 +68,9 @@ def query_vector(terms: Sequence[Term], store: Store, encoder: Callable[[], Enco
     text must be encoded.
 
     Raises:
-        InputError: no term, an item the store does not hold, or a picture that cannot be read.
-        EncoderMismatchError: a text for an encoder that has no text tower.
+        InputError: no term, an item the store does not hold, a picture that cannot be read, or a text for an encoder of
+            pictures only (those that read text are named).
+        EncoderMismatchError: a text for vectors that another model made.
         NonFiniteError: the terms cancel out.
     """
     if not terms:
@@ -89,22 +91,15 @@ def _vector(part: Term, store: Store, encoder: Callable[[], Encoder]) -> Vectors
     elif part.kind == "vector":
         rows = as_vectors(np.atleast_2d(np.asarray(part.value)), name="the query vector", dim=store.dim)
     elif part.kind == "text":
-        rows = text_encoder(encoder()).encode_texts([str(part.value)])
+        rows = _text(str(part.value), store, encoder)
     else:
         rows = encode_all([part.value], encoder())  # type: ignore[list-item]
     return rows.reshape(-1)
 
 
-def text_encoder(encoder: Encoder) -> TextEncoder:
-    """Return the encoder as one that reads text.
-
-    Raises:
-        EncoderMismatchError: it has no text tower; those that have are named.
-    """
-    if isinstance(encoder, TextEncoder) and encoder.card.supports_text:
-        return encoder
-    raise EncoderMismatchError(
-        f"{encoder.card.name} sees pictures only and cannot read a text.",
-        hint="Make the catalogue with an encoder that has a text tower, such as open_clip:ViT-B-32/openai or "
-        "hf:google/siglip2-base-patch16-224; `lookalike models list` shows which do.",
-    )
+def _text(words: str, store: Store, encoder: Callable[[], Encoder]) -> Vectors:
+    if store.card is not None and not store.card.supports_text:
+        raise no_text_tower(store.card.name)  # before the encoder is loaded
+    reading = encoder()
+    check_text_query(store.card or reading.card, reading.card)
+    return embed_texts(reading, [words])

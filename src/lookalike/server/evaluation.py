@@ -65,14 +65,10 @@ def stages_of(request: EvaluateRequest) -> Stages:
 
 def sides(store: Catalogue, request: EvaluateRequest) -> tuple[Side, Side, str]:
     """Return who asks, who answers, and the split in words."""
-    ids = store.ids()
-    names = tuple(store.paths(ids))
-    columns = {column.name: tuple(store.column(column.name, ids)) for column in store.columns()}
-    paths = tuple(map(str, store.files(ids))) if store.root else ()
-    everything = Side(vectors=store.vectors(ids), ids=ids, columns=columns, names=names, paths=paths)
+    everything = Side.of_catalogue(store)
     split = _split(store, request, everything)
-    queries = everything.having(ids[list(split.query)])
-    gallery = queries if split.leave_one_out else everything.having(ids[list(split.gallery)])
+    queries = everything.having(everything.ids[list(split.query)])
+    gallery = queries if split.leave_one_out else everything.having(everything.ids[list(split.gallery)])
     return queries, gallery, split.description
 
 

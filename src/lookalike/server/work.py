@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from lookalike.errors import MissingExtraError
+from lookalike.evaluate.labels import label
 from lookalike.server import evaluation, indexing, layout, training
 from lookalike.server.commands import command
 from lookalike.server.items import plain
 from lookalike.server.jobs import Jobs, Watched, Work
-from lookalike.server.labels import label
 from lookalike.server.pictures import prune
 from lookalike.server.schemas.jobs import (
     EvaluateRequest,

@@ -1,10 +1,11 @@
-"""Columns for new pictures, as `lookalike sync` gives them: from the catalogue's own table, or from its folders."""
+"""Columns for the items of a catalogue: from a table of paths, or from the folders the pictures lie in."""
 
 from __future__ import annotations
 
 import os
 import tomllib
 from pathlib import Path
+from typing import NamedTuple
 
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.datasets.table import read_table
@@ -12,6 +13,14 @@ from lookalike.errors import InputError
 
 COLUMN = "label"
 SETTINGS = "lookalike.toml"
+
+
+class Labelled(NamedTuple):
+    """What a table set: its columns, the items it named, and its rows that name no item."""
+
+    columns: tuple[str, ...]
+    items: int
+    unknown: int
 
 
 def label(catalogue: Catalogue) -> int:
@@ -23,12 +32,20 @@ def label(catalogue: Catalogue) -> int:
         InputError: the settings or the table cannot be read, or hold values of another type than the column's.
     """
     table = _table(catalogue.folder)
-    if table is None:
-        return apply_folders(catalogue)
+    return apply_folders(catalogue) if table is None else apply_table(catalogue, table).items
+
+
+def apply_table(catalogue: Catalogue, table: Path) -> Labelled:
+    """Set the columns of a manifest; its paths start at the catalogue's root.
+
+    Raises:
+        InputError: no column of paths, a path twice, a value of another type than the column's.
+    """
     root = catalogue.root
     rows = read_table(table, root=root)
     paths = [os.path.relpath(path, root) if root else name for path, name in zip(rows.paths, rows.names, strict=True)]
-    return catalogue.set_columns(dict(rows.columns), paths=paths, missing_ok=True)
+    done = catalogue.set_columns(dict(rows.columns), paths=paths, missing_ok=True)
+    return Labelled(tuple(rows.columns), done, len(paths) - done)
 
 
 def apply_folders(catalogue: Catalogue) -> int:
