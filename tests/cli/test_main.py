@@ -37,6 +37,19 @@ def test_an_unknown_verb_is_a_usage_error(lookalike):
     assert "evall" in done.err
 
 
+def test_no_verb_at_all_shows_the_help_and_is_a_usage_error(lookalike):
+    done = lookalike()
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("Usage: lookalike")
+    assert "  eval " in done.err
+    assert "Traceback" not in done.err
+
+
+def test_what_stands_after_two_dashes_is_a_name_and_no_option(lookalike):
+    assert "Traceback" not in lookalike("eval", "--", "--debug").err
+    assert lookalike("eval", "--", "--debug").err.startswith("lookalike: There is nothing at '--debug'.")
+
+
 def test_debug_shows_the_stack_trace_that_is_hidden_otherwise(lookalike):
     assert "Traceback" in lookalike("eval", "nowhere", "--debug").err
     assert "Traceback" not in lookalike("eval", "nowhere").err

@@ -7,6 +7,7 @@ dependency is missing; 70 a fault of ours (please report it); 130 interrupted.
 from __future__ import annotations
 
 import importlib
+import itertools
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -88,10 +89,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(args: list[str]) -> int:
     """Run the command line and return the exit code; errors become one line (or one JSON object) on stderr."""
-    _show_notices(quiet="-q" in args or "--quiet" in args)
-    debug = "--debug" in args
+    end = args.index("--") if "--" in args else len(args)
+    options, names = args[:end], args[end:]  # after `--` stand names, whatever they look like
+    _show_notices(quiet="-q" in options or "--quiet" in options)
+    debug = "--debug" in options
     if debug:  # accepted anywhere, because it is added after the fact, at the end of the line that failed
-        args = [arg for arg in args if arg != "--debug"]
+        args = [*(arg for arg in options if arg != "--debug"), *names]
     try:
         result: Any = cli.main(args=args, prog_name="lookalike", standalone_mode=False, obj=list(args))
         sys.stdout.flush()
@@ -104,7 +107,7 @@ def run(args: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        return _explain(error, as_json=_wants_json(args))
+        return _explain(error, as_json=_wants_json(options))
 
 
 def _show_notices(*, quiet: bool) -> None:
@@ -141,7 +144,6 @@ def _explain(error: Exception, *, as_json: bool) -> int:
 
 
 def _wants_json(args: Sequence[str]) -> bool:
-    pairs = zip(args, [*args[1:], ""], strict=True)
-    return any(
-        a in ("--format=json", "--format=jsonl") or (a == "--format" and b in ("json", "jsonl")) for a, b in pairs
-    )
+    asked = [arg.removeprefix("--format=") for arg in args if arg.startswith("--format=")]
+    asked += [value for name, value in itertools.pairwise(args) if name == "--format"]
+    return any(value in ("json", "jsonl") for value in asked)

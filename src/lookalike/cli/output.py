@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TextIO
@@ -82,7 +83,7 @@ def as_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) ->
     if not rows:
         return
     keys = list(rows[0])
-    cells = [keys, *[["" if row[key] is None else str(row[key]) for key in keys] for row in rows]]
+    cells = [keys, *[["" if row[key] is None else one_line(str(row[key])) for key in keys] for row in rows]]
     widths = [max(len(line[column]) for line in cells) for column in range(len(keys))]
     for line in cells:
         aligned = [
@@ -90,6 +91,18 @@ def as_table(rows: Sequence[Mapping[str, Any]], *, right: Sequence[str] = ()) ->
             for cell, width, key in zip(line, widths, keys, strict=True)
         ]
         data("  ".join(aligned).rstrip())
+
+
+def one_line(text: str) -> str:
+    r"""Write control characters as escapes: a name with a newline keeps its row, and none commands the terminal.
+
+    >>> one_line("a\nb"), one_line("\x1b[31mred"), one_line("café")
+    ('a\\nb', '\\x1b[31mred', 'café')
+    """
+    return _CONTROL.sub(lambda found: repr(found.group())[1:-1], text)
+
+
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def as_rows(rows: Sequence[Mapping[str, Any]], output_format: str) -> None:
