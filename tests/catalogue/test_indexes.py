@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from lookalike.catalogue import generations, indexes
+from lookalike.catalogue import generations, indexes, view
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.errors import CatalogueError, InputError, UnknownNameError
 from lookalike.index.kinds import KINDS, Hnsw
@@ -118,6 +118,34 @@ def test_an_index_worn_by_changes_is_rebuilt_by_the_next_sync(tmp_path, photos, 
         shop.delete(paths=[f"k{i}" for i in range(900)])
         shop.sync()
         assert shop.index_info().items == 905
+
+
+def _deleted(folder):
+    shutil.rmtree(folder / "derived")
+
+
+def _cut_short(folder):
+    for path in (folder / "derived").rglob("*"):
+        if path.is_file():
+            path.write_bytes(path.read_bytes()[:50])
+
+
+@pytest.mark.parametrize("harm", [_deleted, _cut_short])
+def test_derived_files_that_were_deleted_or_cut_short_are_made_again_by_the_next_sync(tmp_path, photos, grid, harm):
+    with Catalogue.create(tmp_path / "shop.la", root=photos, encoder=grid, threads=1) as shop:
+        shop.sync()
+        shop.upsert([f"i{i}" for i in range(500)], rows(500))
+        shop.build_index("ivf-pq", seed=7)
+        before = shop.index_info()
+        revision = shop.revision
+    harm(tmp_path / "shop.la")
+    with Catalogue.open(tmp_path / "shop.la", encoder=grid, threads=1) as shop:
+        assert overlap(shop) == 1  # exact meanwhile
+        shop.sync()
+        assert shop.index_info() == before
+        assert generations.current(shop.database, shop.stored, view.KIND).details["items"] == 505
+        assert not shop.verify(sample=0).problems
+        assert shop.revision == revision
 
 
 def test_a_full_disk_leaves_the_old_index_answering(tmp_path, grid):

@@ -31,14 +31,19 @@ class Generation:
 
 def current(database: Database, encoder: StoredEncoder, kind: str) -> Generation | None:
     """Return the generation in use, or None where there is none or its files were deleted."""
+    made = recorded(database, encoder, kind)
+    return made if made is not None and made.folder.is_dir() else None
+
+
+def recorded(database: Database, encoder: StoredEncoder, kind: str) -> Generation | None:
+    """Return the generation the database names, whether its files are still there or not."""
     with database.reading() as connection:
         row = connection.execute(
             "SELECT folder, revision, token, details FROM derived WHERE encoder = ? AND kind = ?", (encoder.id, kind)
         ).fetchone()
     if row is None:
         return None
-    folder = database.folder / FOLDER / row[0]
-    return Generation(folder, Stamp(row[1], row[2]), json.loads(row[3])) if folder.is_dir() else None
+    return Generation(database.folder / FOLDER / row[0], Stamp(row[1], row[2]), json.loads(row[3]))
 
 
 def prepare(

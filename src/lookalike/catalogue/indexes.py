@@ -159,9 +159,9 @@ def _with(base: AnnIndex, changes: Changes) -> AnnIndex:
 
 
 def refresh(database: Database, encoder: StoredEncoder, metric: Metric) -> bool:
-    """Rebuild the index where so much has changed that searching beside it costs more; a failure is logged."""
-    made = generations.current(database, encoder, KIND)
-    if made is None or not _worn(database, encoder, made):
+    """Rebuild the index where it is worn, damaged or deleted; a failure costs speed, not answers, and is logged."""
+    made = generations.recorded(database, encoder, KIND)
+    if made is None or (_readable(made) and not _worn(database, encoder, made)):
         return False
     settings = settings_for(made.details["kind"], made.details["asked"])
     try:
@@ -172,7 +172,16 @@ def refresh(database: Database, encoder: StoredEncoder, metric: Metric) -> bool:
     return True
 
 
+def _readable(made: Generation) -> bool:
+    try:
+        saved.load(made.folder / KIND, mapped=True)
+    except (CatalogueError, NotFoundError):
+        return False
+    return True
+
+
 def _worn(database: Database, encoder: StoredEncoder, made: Generation) -> bool:
+    """Whether so much has changed that searching beside the index costs more than building it."""
     with database.reading() as connection:
         if made.stamp == cards.stamp(connection, encoder):
             return False

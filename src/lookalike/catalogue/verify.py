@@ -129,7 +129,7 @@ def _derived(catalogue: Catalogue, connection: sqlite3.Connection, checked: dict
             continue
         mapped = view.mapped(generation, encoder.card.dim)
         if mapped is None:
-            yield f"{encoder.card.name}: the vector file in {generation.folder.name} is damaged; delete it, or sync"
+            yield f"{encoder.card.name}: the vector file in {generation.folder.name} is damaged; a sync writes it anew"
             continue
         ids, vectors = mapped
         live = np.flatnonzero(~view.gone(connection, encoder, ids, generation.stamp.revision))
@@ -153,7 +153,7 @@ def _indexes(catalogue: Catalogue, connection: sqlite3.Connection, checked: dict
         try:
             rows = len(saved.load(made.folder / indexes.KIND).indexed_ids)
         except (CatalogueError, NotFoundError) as error:
-            yield f"{encoder.card.name}: {error.message}"
+            yield f"{encoder.card.name}: {error.message} A sync builds the index anew."
             continue
         if rows != made.details["items"]:
             yield f"{encoder.card.name}: the index holds {rows} rows and was made of {made.details['items']}"

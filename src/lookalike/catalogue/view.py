@@ -208,6 +208,8 @@ def mapped(generation: generations.Generation, dim: int) -> tuple[Ids, Vectors] 
 def stale(database: Database, encoder: StoredEncoder) -> bool:
     """Whether the vectors have drifted so far from their file (or have none, and are many) that writing one pays."""
     generation = generations.current(database, encoder, KIND)
+    if generation is not None and mapped(generation, encoder.card.dim) is None:
+        generation = None  # damaged: as good as deleted
     with database.reading() as connection:
         live, fresh = counts(connection, encoder, -1 if generation is None else generation.stamp.revision)
         if generation is None:
