@@ -1,6 +1,6 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig } from 'vitest/config';
-import { compiledRegl } from './compiled-regl';
+import { compiledRegl } from './compiled-regl.ts';
 
 // The app is built straight into the Python package; `LOOKALIKE_API=http://127.0.0.1:8000 npm run dev` uses a running server.
 export default defineConfig({

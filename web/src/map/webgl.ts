@@ -21,9 +21,7 @@ export const webgl: Make = async (canvas, points, events, width, height) => {
     cameraDistance: Math.max(1, height / width),
   });
   let lassoing = false;
-  let silent = false;
   plot.subscribe('select', ({ points: chosen }) => {
-    if (silent) return;
     if (lassoing) events.lasso(Array.from(chosen));
     else if (chosen[0] !== undefined) events.pick(chosen[0]);
   });
@@ -42,10 +40,7 @@ export const webgl: Make = async (canvas, points, events, width, height) => {
         colorBy: 'valueA', pointColor: [...colouring.palette], pointColorActive: accent, pointColorHover: accent,
         backgroundColor: dark ? '#16191c' : '#ffffff', lassoColor: dark ? '#72b1fa' : '#0a5ec2',
       });
-      // Silent: drawing again clears the selection, which is ours to keep.
-      silent = true;
       await plot.draw({ x: points.x, y: points.y, valueA: colouring.codes }, { zDataType: 'categorical', preventFilterReset: true });
-      silent = false;
     },
     mode(lasso) {
       lassoing = lasso;
