@@ -8,17 +8,29 @@ BIN := $(VENV)/bin
 lock = $(shell cat $(1) | cksum | cut -d' ' -f1)
 CORE := $(VENV)/.core-$(call lock,requirements/core.txt)
 TEST := $(VENV)/.test-$(call lock,requirements/core.txt requirements/test.txt)
+# An environment may be shared by checkouts (CI keeps one): the project is installed anew where another was last.
+HERE := $(VENV)/.project-$(shell (pwd; cat pyproject.toml) | cksum | cut -d' ' -f1)
 BENCH := $(BENCH_VENV)/.bench-$(call lock,requirements/core.txt requirements/bench.txt)
 
-.PHONY: demo test check bench lock clean
+.PHONY: demo test check bench web serve lock clean
 
-demo: $(CORE) ## the main job on generated pictures, offline after the set-up
+demo: $(HERE) ## the main job on generated pictures, offline after the set-up
 	$(BIN)/lookalike demo
 
-test: $(TEST) ## every test
+test: $(TEST) $(HERE) web ## every test
 	$(BIN)/python -m pytest -q
 
-check: $(TEST) ## everything a commit must pass: format, lint, types, layers, tests
+serve: $(HERE) web ## the web app over the demo catalogue
+	@test -d demo/demo-0.la || $(BIN)/lookalike demo -q
+	$(BIN)/lookalike serve demo/demo-0.la
+
+web: ## the web app, where Node is; without it everything else works
+	@if command -v npm >/dev/null; then \
+	  test web/node_modules/.package-lock.json -nt web/package-lock.json || npm ci --prefix web --no-audit --no-fund --silent; \
+	  npm run --prefix web --silent build -- --logLevel error; \
+	else echo "Node is not installed: the web app is left out and its tests are skipped"; fi
+
+check: $(TEST) $(HERE) ## everything a commit must pass: format, lint, types, layers, tests
 	VENV=$(VENV) scripts/check
 
 bench: $(BENCH) ## every performance figure, ours beside the peers'
@@ -34,11 +46,15 @@ $(CORE): requirements/core.txt
 	@$(PYTHON) scripts/require_python.py
 	@echo "setting up $(VENV) (about half a gigabyte, once)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -r requirements/core.txt
 	@rm -f $(VENV)/.core-* && touch $@
 
+$(HERE): $(CORE)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@rm -f $(VENV)/.project-* && touch $@
+
 $(TEST): $(CORE) requirements/test.txt
+	@echo "adding what the tests need (torch and every extra: several gigabytes, once)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/test.txt
 	@rm -f $(VENV)/.test-* && touch $@
 
