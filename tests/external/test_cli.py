@@ -49,6 +49,16 @@ def test_a_pushed_store_answers_as_its_catalogue_does_re_ranked_and_filtered(sho
         open_store(uri, encoder="timm:other")
 
 
+def test_search_takes_the_address_of_a_store(shop, photos, run_here, uri):
+    run_here("push", shop, uri)
+    for extra in ((), ("--rerank", "k-reciprocal:k1=4,k2=2"), ("--where", "label = 'blue'")):
+        query = (photos / "red" / "1.png", "-k", "4", "--format", "jsonl", *extra)
+        mine, theirs = run_here("search", uri, *query), run_here("search", shop, *query)
+        assert mine.code == 0, mine.err
+        assert mine.out == theirs.out
+    assert run_here("search", uri, photos / "red" / "1.png", "--encoder", "timm:other").code == 2
+
+
 def test_what_cannot_be_reached_or_read_is_refused_without_a_stack(shop, run_here, tmp_path, milvus, monkeypatch):
     away = f"postgresql://ann:s3cret@127.0.0.1:{free_port()}/db"
     done = run_here("push", shop, away, "--timeout", "1")

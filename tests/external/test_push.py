@@ -136,6 +136,16 @@ def test_an_upsert_replaces_by_id_and_keeps_the_columns_it_does_not_name(uri, sh
         same(store, shop)
 
 
+def test_a_sample_is_the_same_for_a_seed_and_lists_no_ids(uri, shop):
+    with create_external(uri, card=CARD) as store:
+        push(store, shop)
+        store.ids = None  # what a store of a thousand million rows had better not be asked
+        first = store.sample(5, seed=1)
+        assert len(set(first.tolist())) == 5
+        assert first.tolist() == store.sample(5, seed=1).tolist() != store.sample(5, seed=2).tolist()
+        assert set(first.tolist()) <= set(shop.ids().tolist())
+
+
 def test_a_cancelled_push_is_not_called_complete_and_goes_on(uri, shop):
     with create_external(uri, card=CARD, columns=shop.columns()) as store:
         assert push(store, shop, cancel=lambda: True).cancelled

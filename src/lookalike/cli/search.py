@@ -6,12 +6,11 @@ import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from lookalike.cli import options, output
-from lookalike.cli.settings import catalogue_argument
+from lookalike.cli import opening, options, output
 
 if TYPE_CHECKING:
     from lookalike.arrays import Vectors
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("search")
-@click.argument("catalogue", type=click.Path(path_type=Path), is_eager=True, callback=catalogue_argument)
+@click.argument("catalogue", type=opening.Place(), is_eager=True, callback=opening.store_argument)
 @click.argument("queries", nargs=-1, metavar="[QUERY]...")
 @click.option("--item", type=int, multiple=True, metavar="ID", help="Ask with an item of the catalogue.")
 @click.option("--vector", type=click.Path(path_type=Path), help="Ask with the rows of a .npy file.")
@@ -56,6 +55,7 @@ def command(**settings: Any) -> None:
     lookalike search shop.la --item 4711 --where "category = 'shoe'" --rerank k-reciprocal
     lookalike search shop.la shoe.jpg --plus "0.5*leather"
     lookalike search shop.la label.jpg --pool 2000 --verify --explain pairs/
+    lookalike search "postgresql://me@db.example/shop?table=shop" query.jpg    # after: lookalike push
     lookalike search shop.la query.jpg --format paths0 | xargs -0 -n1 xdg-open
     """
     from lookalike.rank.fusion import FUSIONS
@@ -88,9 +88,11 @@ def command(**settings: Any) -> None:
 
 
 def _opened(settings: Mapping[str, Any], encoder: str | None, *, readonly: bool) -> Catalogue:
-    from lookalike.catalogue.catalogue import Catalogue
-
-    return Catalogue.open(settings["catalogue"], encoder=encoder, readonly=readonly, threads=settings["threads"])
+    """Open a catalogue, or a store on an engine, which answers the same calls as long as nothing is written."""
+    place = settings["catalogue"]
+    if isinstance(place, str) and not readonly:
+        raise click.UsageError("A graph of the whole gallery is kept in a catalogue: re-rank there, or a pool of this.")
+    return cast("Catalogue", opening.open_store(place, encoder=encoder, readonly=readonly, threads=settings["threads"]))
 
 
 def _asked(settings: Mapping[str, Any]) -> list[tuple[str, Term]]:

@@ -147,7 +147,8 @@ def _without(found: Neighbours, exclude: Sequence[int | None], depth: int) -> Ne
 
 def _background(store: Store, queries: Vectors, seed: int) -> list[Scores]:
     """Score each query against the same seeded sample of items."""
-    ids = store.ids()
+    sample = getattr(store, "sample", None)  # an engine far away is not asked for all its ids to choose from
+    ids = store.ids() if sample is None else sample(SAMPLE, seed)
     if len(ids) > SAMPLE:
         ids = np.sort(np.random.default_rng(seed).choice(ids, SAMPLE, replace=False))
     items = store.vectors(ids)

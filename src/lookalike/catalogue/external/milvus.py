@@ -17,6 +17,7 @@ from lookalike.catalogue.external.address import Address
 from lookalike.catalogue.external.expression import as_milvus
 from lookalike.catalogue.external.milvus_client import MAX_TOP, MilvusCalls
 from lookalike.catalogue.external.milvus_schema import (
+    MAX_BEAM,
     METRICS,
     as_records,
     check_index,
@@ -31,7 +32,8 @@ from lookalike.errors import CatalogueError, NotFoundError
 from lookalike.index.neighbours import check_metric
 
 STATES = "lookalike_stores"
-_BLOCK = 1_000
+_PAGE = 8_000
+_PAGE_BYTES = 16 << 20
 _WRITE_BYTES = 8 << 20  # a call carries at most 64 MB, by the default of a server
 _EVERYTHING = "id >= 0"
 
@@ -44,6 +46,7 @@ class MilvusStore(ExternalStore):
     """
 
     deepest = MAX_TOP
+    few_floats = 1 << 20
 
     def __init__(self, address: Address, state: State, calls: MilvusCalls, threads: int | None) -> None:
         super().__init__(address, state, threads)
@@ -137,19 +140,15 @@ class MilvusStore(ExternalStore):
         return int(rows[0]["count(*)"])
 
     def _pages(self, place: str, fields: Sequence[str], text: str) -> Iterator[list[dict[str, Any]]]:
-        """Yield rows in id order, a page at a time: pages by id cost the same at any depth."""
+        """Yield rows in id order, a page at a time: a page begins behind the last id, so any depth costs the same."""
+        size = min(_PAGE, max(1, _PAGE_BYTES // (8 * self.dim))) if "v" in fields else _PAGE
         last = -1
         while True:
-            found = self._calls(
-                "query", place, filter=f"id > {last} and {text}", output_fields=["id", *fields], limit=_BLOCK,
-                consistency_level="Strong", order_by=[{"field": "id", "order": "asc"}],
-            )  # fmt: skip
-            rows = sorted(found, key=lambda row: row["id"])
-            if rows:
-                yield rows
-                last = rows[-1]["id"]
-            if len(rows) < _BLOCK:
+            rows = self._calls.page(place, f"id > {last} and {text}", ["id", *fields], size)
+            if not rows:
                 return
+            yield rows
+            last = rows[-1]["id"]
 
     def _ids(self, condition: Condition | None) -> Ids:
         pages = self._pages(self._place, [], _filter(condition))
@@ -159,9 +158,17 @@ class MilvusStore(ExternalStore):
         [found] = self._calls(
             "search", self._place, data=[self._sent(query)], anns_field="v", limit=count, filter=_filter(condition),
             output_fields=["v"], consistency_level="Strong",
-            search_params={"metric_type": METRICS[self.metric], "params": search_settings(self.state.index, count)},
+            search_params={"metric_type": METRICS[self.metric], "params": self._beam(count, condition)},
         )  # fmt: skip
         return self._decoded([{"id": hit["id"], "v": hit["entity"]["v"]} for hit in found])
+
+    def _beam(self, count: int, condition: Condition | None) -> dict[str, int]:
+        """Return what a search is given: a graph meets rows that do not pass too, and needs a beam as much wider."""
+        settings = search_settings(self.state.index, count)
+        if condition is not None and "ef" in settings:
+            passing = max(self._count(condition), 1)
+            settings["ef"] = min(MAX_BEAM, max(count, settings["ef"] * self._count(None) // passing))
+        return settings
 
     def _blocks(self, condition: Condition | None) -> Iterator[tuple[Ids, Vectors]]:
         for page in self._pages(self._place, ["v"], _filter(condition)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,23 +102,30 @@ class MilvusCalls:
         Raises:
             CatalogueError: the server stayed away, said no, or took too long.
         """
-        if self.client is None:
-            raise CatalogueError(f"The store {self.address} is closed.")
         limit = self.patience.answer_s * (10 if name in _SLOW else 1)
         began = time.monotonic()
 
+        def call() -> Any:
+            left = max(limit - (time.monotonic() - began), 0.1)
+            return getattr(self.client, name)(*arguments, timeout=left, **options)
+
+        return self._trying(call, str(arguments[0]), limit)
+
+    def _trying(self, work: Callable[[], Any], place: str, limit: float) -> Any:
+        if self.client is None:
+            raise CatalogueError(f"The store {self.address} is closed.")
+        began = time.monotonic()
         unloaded: list[bool] = []
 
-        def call() -> Any:
+        def attempt() -> Any:
             if self._broken:  # a channel whose server went away does not always find it again
                 self.client.close()
                 self.client = self._connect()
                 self._broken = False
             if unloaded:
-                self.client.load_collection(arguments[0], timeout=limit)
+                self.client.load_collection(place, timeout=limit)
                 unloaded.clear()
-            left = max(limit - (time.monotonic() - began), 0.1)
-            return getattr(self.client, name)(*arguments, timeout=left, **options)
+            return work()
 
         def passing(error: Exception) -> bool:
             self._broken = self._passing(error)
@@ -126,12 +134,25 @@ class MilvusCalls:
             return (self._broken or bool(unloaded)) and time.monotonic() - began < limit
 
         try:
-            return retrying(call, transient=passing, patience=self.patience)
+            return retrying(attempt, transient=passing, patience=self.patience)
         except LookalikeError:
             raise
         except Exception as error:
             passing(error)
             raise self._explained(error) from None
+
+    def page(self, place: str, text: str, fields: list[str], size: int) -> list[dict[str, Any]]:
+        """Return the first rows that pass, in id order: the client's own iterator knows how to ask every shard."""
+        options = {"filter": text, "output_fields": fields, "batch_size": size, "consistency_level": "Strong"}
+
+        def first() -> list[dict[str, Any]]:
+            pages = self.client.query_iterator(place, timeout=self.patience.answer_s, **options)
+            try:
+                return sorted(pages.next() or [], key=lambda row: int(row["id"]))
+            finally:
+                pages.close()
+
+        return list(self._trying(first, place, self.patience.answer_s))
 
     def has(self, place: str) -> bool:
         """Tell whether there is a collection of that name."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from lookalike.catalogue.external.milvus_client import MilvusCalls
 
 METRICS: Mapping[Metric, str] = {"cosine": "COSINE", "ip": "IP", "l2": "L2"}
+MAX_BEAM = 32_768
+"""The widest beam (`ef`) of a search."""
 MAX_TEXT = 65_535
 """Bytes of the longest VARCHAR."""
 # kind -> Milvus's own name, what it is built with, what a search is given

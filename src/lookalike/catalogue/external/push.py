@@ -81,7 +81,9 @@ def push(
         cancelled = run.all()
         if not cancelled:
             store.finish()
-            store.save(dataclasses.replace(store.state, revision=revision, token=token, root=root))
+            ids = catalogue.ids()
+            highest = int(ids[-1]) if len(ids) else None
+            store.save(dataclasses.replace(store.state, revision=revision, token=token, root=root, highest=highest))
         return _result(run.counts, run.total, revision, started, cancelled=cancelled)
 
 
@@ -161,10 +163,9 @@ def measure_overlap(
     Raises:
         InputError: an empty store.
     """
-    ids = store.ids()
-    if not len(ids):
+    chosen = store.sample(queries, seed)
+    if not len(chosen):
         raise InputError("An empty store has no overlap to measure.", hint="Push a catalogue first.")
-    chosen = np.sort(np.random.default_rng(seed).choice(ids, min(queries, len(ids)), replace=False))
     source = store if exact is None else exact
     rows = source.vectors(chosen)
     measured = overlap(store.neighbours(rows, k), source.neighbours(rows, k, exact=True), k, seed=seed)

@@ -43,6 +43,8 @@ class State:
     """The catalogue's revision the rows are complete for; None while a push has begun and not finished."""
     token: str | None = None
     """The state of the catalogue's vectors at that revision."""
+    highest: int | None = None
+    """No id is above this one; None where nobody knows."""
     overlap: dict[str, Any] | None = None
     """Measured overlap with exact search."""
     place: str = ""

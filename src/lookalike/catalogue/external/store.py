@@ -40,6 +40,8 @@ class ExternalStore(ABC):
 
     deepest: int | None = None
     """The most candidates the engine gives for one query; beyond, search is exact."""
+    few_floats = 0
+    """Rows that pass a filter are all compared where their vectors hold no more numbers than this."""
 
     def __init__(self, address: Address, state: State, threads: int | None) -> None:
         self.address = address
@@ -213,7 +215,8 @@ class ExternalStore(ABC):
         if self.metric == "cosine":
             unit(checked, name="queries")
         condition = self._condition(where)
-        if exact:
+        few = condition is not None and self.few_floats > 0 and self._count(condition) * self.dim <= self.few_floats
+        if exact or few:
             return Neighbours.from_rows(self._all(checked, int(k), condition), self.metric)
         return Neighbours.from_rows([self._answer(query, int(k), condition) for query in checked], self.metric)
 
@@ -233,6 +236,21 @@ class ExternalStore(ABC):
 
     def _all(self, queries: Vectors, k: int, condition: Condition | None) -> list[tuple[Ids, Scores]]:
         return best_of(self._blocks(condition), queries, k, self.metric, self.threads)
+
+    def sample(self, count: int, seed: int = 0) -> Ids:
+        """Return `count` ids drawn at random, ascending, or all where there are fewer; a seed draws the same again.
+
+        Where ids lie close, as those of a catalogue do, numbers are drawn and those kept that are ids: of a thousand
+        million rows none has to be listed.
+        """
+        rng, highest = np.random.default_rng(seed), self.state.highest
+        if highest is not None and highest > 8 * count:
+            drawn = np.unique(rng.integers(0, highest + 1, 4 * count))
+            found = np.array([number for part in _parts(drawn) for number in self._values(part, ("path",))], np.int64)
+            if len(found) >= count:
+                return np.sort(rng.choice(np.sort(found), count, replace=False))
+        ids = self.ids()
+        return ids if len(ids) <= count else np.sort(rng.choice(ids, count, replace=False))
 
     def vectors(self, ids: Ids) -> Vectors:
         """(n, d) vectors of these items, in this order, as the engine keeps them.
@@ -283,6 +301,10 @@ class ExternalStore(ABC):
             raise InputError("This store knows no folder of pictures.", hint="Push a catalogue that has one.")
         return [self.root / path for path in self.paths(ids)]
 
+    def cards(self) -> list[Card]:
+        """Cards of the encoders that have vectors here: one a store."""
+        return [self.card]
+
     def columns(self) -> list[Column]:
         """The user's columns."""
         return list(self.state.columns)
@@ -320,7 +342,7 @@ class ExternalStore(ABC):
     def touched(self) -> None:
         """Note that rows are changed by hand, so that the next push compares them all."""
         if self.state.revision is not None:
-            self.save(dataclasses.replace(self.state, revision=None, token=None))
+            self.save(dataclasses.replace(self.state, revision=None, token=None, highest=None))
 
     def _condition(self, text: str | None) -> Condition | None:
         if text is None:
