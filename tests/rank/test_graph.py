@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from lookalike.catalogue.memory import MemoryStore
 from lookalike.errors import CutOffError, InputError, NotFoundError, ShapeError
 from lookalike.rank.graph import GalleryGraph
-from lookalike.rank.online import rerank_on_graph, rerank_with
 from lookalike.rank.graph_file import load_graph, save_graph
 from lookalike.rank.kreciprocal import KReciprocal
 from lookalike.rank.kreciprocal_gallery import rerank_gallery
+from lookalike.rank.online import rerank_on_graph, rerank_with
 
 METRICS = ["cosine", "l2", "ip"]
 SMALL = KReciprocal(k1=8, k2=3)

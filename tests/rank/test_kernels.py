@@ -125,3 +125,21 @@ def test_an_empty_cache_is_announced_in_one_line_and_a_full_one_is_not(tmp_path)
     ]
     assert [len(lines) for lines in said] == [1, 0]
     assert "compiling" in said[0][0]
+
+
+@pytest.mark.parametrize("n", [60, 1_100])  # with the table of places, and beyond it
+def test_expanded_sets_equal_the_definition_whatever_way_lists_are_looked_up(n) -> None:
+    rng = np.random.default_rng(n)
+    spots = np.sort(rng.random(n))
+    order = np.argsort(np.abs(spots[:, None] - spots), axis=1, kind="stable")[:, :9].astype(np.int32)
+    lists = [row.tolist() for row in order]
+
+    def reciprocal(p, count):
+        return {g for g in lists[p][:count] if p in lists[g][:count]}
+
+    offsets, columns = kernels.expanded_sets(order, 5, False)
+    for p in range(n):
+        own = reciprocal(p, 9)
+        halves = [reciprocal(g, 5) for g in own]
+        grown = own.union(*(half for half in halves if 3 * len(own & half) >= 2 * len(half)))
+        assert columns[offsets[p] : offsets[p + 1]].tolist() == sorted(grown)

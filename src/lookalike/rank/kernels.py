@@ -18,6 +18,7 @@ from lookalike.arrays import Ids, Scores, Vectors
 
 Lists: TypeAlias = npt.NDArray[np.int32]
 """(n, k + 1) the first entries of every element's ranking list, itself first."""
+Places: TypeAlias = npt.NDArray[np.uint8]
 Columns: TypeAlias = npt.NDArray[np.int32]
 Sparse: TypeAlias = tuple[Ids, Columns, Scores]
 """Rows of features: (n + 1,) offsets, ascending columns and their weights."""
@@ -80,10 +81,32 @@ def _in_list(lists: Lists, row: int, count: int, wanted: int) -> bool:
     return False
 
 
+_SMALL = 1_024  # a table of places of that many elements is a megabyte; larger sets search the lists themselves
+
+
 @numba.njit(cache=True)
-def _reciprocal(lists: Lists, row: int, count: int, out: Columns) -> int:
+def _places(lists: Lists) -> Places:
+    """(n, n) the place of every element in every list, from 1; 0 where it is not in it; empty for a large set."""
+    n, count = lists.shape
+    if n > _SMALL or count > 255:
+        return np.zeros((0, 0), np.uint8)
+    places = np.zeros((n, n), np.uint8)
+    for row in range(n):
+        for place in range(count):
+            places[row, lists[row, place]] = place + 1
+    return places
+
+
+@numba.njit(cache=True)
+def _reciprocal(lists: Lists, places: Places, row: int, count: int, out: Columns) -> int:
     """R(row): entries of its list whose own list holds `row`; written to `out`, their number returned."""
     size = 0
+    if places.size:
+        for place in range(count):  # written every time and kept only where it counts: no branch to guess wrong
+            other = lists[row, place]
+            out[size] = other
+            size += 0 < places[other, row] <= count
+        return size
     for place in range(count):
         other = lists[row, place]
         if _in_list(lists, other, count, row):
@@ -113,16 +136,17 @@ def expanded_sets(lists: Lists, half_count: int, strict: bool) -> tuple[Ids, Col
     n, count = lists.shape
     offsets = np.zeros(n + 1, np.int64)
     members = np.empty(max(n * count * 2, 16), np.int32)
+    places = _places(lists)
     full = np.empty(count, np.int32)
     halves = np.empty((n, half_count), np.int32)
     sizes = np.empty(n, np.int32)
     for row in range(n):
-        sizes[row] = _reciprocal(lists, row, half_count, halves[row])
+        sizes[row] = _reciprocal(lists, places, row, half_count, halves[row])
     in_full = np.full(n, -1, np.int32)
     in_union = np.full(n, -1, np.int32)
     total = 0
     for row in range(n):
-        size = _reciprocal(lists, row, count, full)
+        size = _reciprocal(lists, places, row, count, full)
         bound = total + size * (half_count + 1)
         if bound > members.size:
             grown = np.empty(max(2 * members.size, bound), np.int32)

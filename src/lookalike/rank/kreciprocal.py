@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
+from lookalike import threads as processors
 from lookalike.arrays import Ids, Scores, Vectors
 from lookalike.catalogue.store import Candidate, Store
 from lookalike.errors import InputError, InputTypeError, NonFiniteError, ShapeError
@@ -157,6 +159,7 @@ def pool_of_scores(scores: Scores, vectors: Vectors, metric: Metric, settings: K
 
 
 _NUMBERS = (int, float, np.number)
+_candidate = partial(tuple.__new__, Candidate)  # half the time of the constructor, for hundreds a query
 
 
 class KReciprocalReranker:
@@ -223,11 +226,11 @@ class KReciprocalReranker:
         _check_top_k(top_k)
         scores = _checked_scores(candidates)
         vectors = self._store.vectors(self._store.ids_of([candidate.path for candidate in candidates]))
-        final = pool_of_scores(scores, vectors, self._store.metric, self._settings)
+        with processors.blas(1):  # as in `pools.reorder`
+            final = pool_of_scores(scores, vectors, self._store.metric, self._settings)
         order = np.argsort(final, kind="stable")[:top_k]
-        return [
-            Candidate(candidates[i].path, score) for i, score in zip(order.tolist(), final[order].tolist(), strict=True)
-        ]
+        paths = [candidates[i].path for i in order.tolist()]
+        return list(map(_candidate, zip(paths, final[order].tolist(), strict=True)))
 
 
 def rerank_k_reciprocal(
