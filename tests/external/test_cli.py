@@ -30,6 +30,8 @@ def test_push_makes_a_store_brings_what_changed_and_measures_the_overlap(shop, p
     run_here("sync", shop)
     second = run_here("push", shop, uri)
     assert (second.code, second.out) == (0, "added 0 · updated 0 · removed 1 · unchanged 11\n")
+    assert run_here("push", shop, uri, "--index", "none").code == 2
+    assert run_here("push", shop, uri, "--index", "hnsw").code == 0
     assert run_here("push", shop, uri).out == "added 0 · updated 0 · removed 0 · unchanged 11\n"
 
 

@@ -23,7 +23,8 @@ from lookalike.cli import opening, options, output, sizes
               metavar="SECONDS", help="The longest one chunk or one search may take.")  # fmt: skip
 @options.output_format("table", "json")
 @options.running
-def command(catalogue: Path, store: str, **settings: Any) -> None:
+@click.pass_context
+def command(ctx: click.Context, /, catalogue: Path, store: str, **settings: Any) -> None:
     r"""Make STORE hold what CATALOGUE holds: vectors, paths and columns, written row by row where they differ.
 
     STORE is postgresql://user@host/database?table=shop (PostgreSQL with pgvector), milvus:shop.db (an embedded Milvus
@@ -46,6 +47,7 @@ def command(catalogue: Path, store: str, **settings: Any) -> None:
     with Catalogue.open(catalogue, encoder=settings["encoder"], readonly=True, threads=settings["threads"]) as shop:
         try:
             engine = open_external(store, patience=patience, threads=settings["threads"])
+            _refuse_other(ctx, engine)
         except NotFoundError:
             engine = create_external(
                 store, card=shop.card, metric=shop.metric, dtype=settings["dtype"], index=settings["index"],
@@ -63,6 +65,21 @@ def command(catalogue: Path, store: str, **settings: Any) -> None:
                 measured = engine.state.overlap
             size = engine.size()
     _write(result, measured, size, settings["output_format"])
+
+
+def _refuse_other(ctx: click.Context, engine: Any) -> None:
+    """Refuse --index and --dtype that the store which is there was not made with."""
+    import json
+
+    has = {"index": json.loads(engine.state.index)["kind"], "dtype": engine.state.dtype}
+    for name, value in has.items():
+        asked = ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        if asked and ctx.params[name] != value:
+            address = engine.address
+            engine.close()
+            raise click.UsageError(
+                f"The store {address} was made with --{name} {value}: leave it out, or name another table."
+            )
 
 
 def _write(result: Any, measured: dict[str, Any] | None, size: int | None, output_format: str) -> None:
