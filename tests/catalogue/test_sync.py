@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -236,6 +239,46 @@ def test_the_root_can_move_and_nothing_is_embedded_again(shop, photos, grid):
     assert counts(shop.sync()) == {"unchanged": 5}
     assert grid.calls == embedded
     assert shop.files(shop.ids_of(["e.png"])) == [elsewhere / "e.png"]
+
+
+def test_a_root_without_any_stored_picture_is_refused_unless_it_is_meant(shop, photos, picture):
+    elsewhere = photos.with_name("elsewhere")
+    picture(elsewhere / "holiday.png", 5)
+    with pytest.raises(CatalogueError, match="None of the 5 pictures"):
+        shop.set_root(elsewhere)
+    assert shop.root == photos
+    assert counts(shop.sync()) == {"unchanged": 5}
+    shop.set_root(elsewhere, allow_empty=True)
+    assert counts(shop.sync()) == {"added": 1, "removed": 5}
+
+
+def test_a_stored_file_without_an_extension_that_may_not_be_opened_keeps_its_item(tmp_path, photos, grid):
+    (photos / "e.png").rename(photos / "scan")
+    with Catalogue.create(tmp_path / "shop.la", root=photos, encoder=grid) as shop:
+        assert counts(shop.sync()) == {"added": 5}
+        [before] = shop.ids_of(["scan"])
+        shop.set_columns({"label": ["mug"]}, ids=[before])
+    (photos / "scan").chmod(0)
+    code = f"import lookalike, sys; print(lookalike.Catalogue.open({str(shop.folder)!r}).sync().to_dict())"
+    done = subprocess.run([*_without_privileges(), sys.executable, "-c", code], capture_output=True, text=True)
+    counted = ast.literal_eval(done.stdout)
+    assert (counted["removed"], counted["unchanged"]) == (0, 4)
+    assert [(each["path"], each["reason"]) for each in counted["failed"]] == [("scan", "permission")]
+    (photos / "scan").chmod(0o600)
+    with Catalogue.open(tmp_path / "shop.la", encoder=grid) as shop:
+        assert counts(shop.sync()) == {"added": 1, "unchanged": 4}
+        assert shop.ids_of(["scan"]).tolist() == [before]
+        assert shop.column("label", np.array([before])) == ["mug"]
+
+
+def _without_privileges():
+    """Return what a command starts with, so that it may not open what its user may not."""
+    if os.geteuid() != 0:
+        return []
+    drop = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"]
+    if shutil.which("setpriv") is None or subprocess.run([*drop, "true"], capture_output=True).returncode:
+        pytest.skip("this user may open every file, and setpriv cannot take that away")
+    return drop
 
 
 @pytest.mark.parametrize(

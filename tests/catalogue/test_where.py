@@ -205,3 +205,12 @@ def test_any_text_is_a_filter_or_a_filter_error(text):
         mask(text, COLUMNS, TYPES)
     except FilterError as error:
         assert 0 <= error.position <= len(text)
+
+
+def test_an_error_points_at_the_character_that_is_no_text_and_repeats_little_of_a_long_filter():
+    with pytest.raises(FilterError, match="at character 10") as error:
+        parse("label = '\udcff'", {"label": Field("c1", "text")})
+    assert error.value.position == 9
+    with pytest.raises(FilterError) as error:
+        parse("(" * 3_000 + "label = 1" + ")" * 3_000, {"label": Field("c1", "text")})
+    assert len(str(error.value)) < 400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -220,6 +222,16 @@ class Known:
             frames=picture.frames,
         )
         return Stored(fresh.file.path, file, vector, self.replaces(fresh))
+
+    def kept_from_us(self, scan: Scan) -> tuple[Failure, ...]:
+        """Stored files that are there and may not be opened: without a known extension the scanner passes over them."""
+        listed = {file.path for file in scan.files} | {failure.path for failure in scan.failed}
+        missing = {path: os.path.join(scan.root, path) for path in self.files if path not in listed}  # noqa: PTH118
+        return tuple(
+            Failure(path, "permission", os.strerror(errno.EACCES))
+            for path, absolute in missing.items()
+            if os.path.isfile(absolute) and not os.access(absolute, os.R_OK)  # noqa: PTH113
+        )
 
     def gone(self, scan: Scan) -> list[int]:
         """Ids of the items whose files are no longer there; what lies below an unreadable folder may be."""

@@ -16,11 +16,13 @@ from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
 from lookalike.catalogue.items import File
 from lookalike.catalogue.searching import located
+from lookalike.catalogue.sources import is_uri
+from lookalike.catalogue.stored_path import shown, stored
 from lookalike.catalogue.where import Type, Value
 from lookalike.embed.encoder import Card
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
-from lookalike.errors import InputError, NotFoundError
+from lookalike.errors import CatalogueError, InputError, NotFoundError
 
 _MANY = 1_000
 """After so many rows at once it is asked whether the vector file should be written; smaller changes wait for a sync."""
@@ -158,19 +160,34 @@ class Editing:
                 )
             cards.drop(connection, chosen)
 
-    def set_root(self, root: str | os.PathLike[str]) -> None:
-        """Say where the folder of pictures is now; nothing is read, and the next `sync` compares.
+    def set_root(self, root: str | os.PathLike[str], *, allow_empty: bool = False) -> None:
+        """Say where the folder of pictures is now; no picture is read, and the next `sync` compares.
 
         Raises:
             NotFoundError: no such folder.
+            CatalogueError: none of the stored pictures is there by its path, so that a sync would remove them all;
+                `allow_empty` says that it is meant.
         """
-        from lookalike.catalogue.stored_path import stored
-
         path = os.path.abspath(os.fspath(root))  # noqa: PTH100 - resolve() would follow links
         if not os.path.exists(path):  # noqa: PTH110
             raise NotFoundError(f"There is no folder {os.fspath(root)!r}.")
+        if not allow_empty:
+            self._refuse_other_folder(path)
         with self.database.writing("set root"), self.database.commit() as connection:
             connection.execute("UPDATE roots SET path = ? WHERE id = ?", (stored(path), items.ROOT))
+
+    def _refuse_other_folder(self, root: str) -> None:
+        """Raise CatalogueError where there are pictures of files and none of them lies below `root`."""
+        with self.database.reading() as connection:
+            rows = connection.execute("SELECT path FROM items WHERE content IS NOT NULL").fetchall()
+        named = [path for (value,) in rows if not is_uri(path := shown(value))]
+        if named and not any(os.path.lexists(os.path.join(root, path)) for path in named):  # noqa: PTH118
+            raise CatalogueError(
+                f"None of the {len(named)} pictures of this catalogue is below {root!r}: the next sync would remove "
+                "them all.",
+                hint="Name the folder their paths start from; if the pictures are gone, say so with allow_empty "
+                "(--allow-empty).",
+            )
 
 
 def _write_columns(

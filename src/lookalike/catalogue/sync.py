@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,12 @@ def sync(
     with catalogue.database.writing("sync"):
         known = Known.load(catalogue)
         found = _without(listed(), str(catalogue.folder.absolute()))
+        found = replace(found, failed=(*found.failed, *known.kept_from_us(found)))
         if known.files and not found.files and not allow_empty:
             raise CatalogueError(
                 f"The folder {found.root!r} holds no pictures, and the catalogue {len(known.files)} of it.",
-                hint="If it is an unmounted drive, mount it; if the pictures are gone, say so with allow_empty.",
+                hint="If it is an unmounted drive, mount it; if the pictures are gone, say so with allow_empty "
+                "(--allow-empty).",
             )
         run = _Run(
             catalogue,
@@ -239,7 +241,7 @@ def _folder(catalogue: Catalogue) -> Callable[[], Scan]:
     if not root.exists():
         raise NotFoundError(
             f"The folder of this catalogue, {str(root)!r}, is not there.",
-            hint="Mount it, or point to where it is now with set_root.",
+            hint="Mount it, or say where it is now: set_root, or lookalike sync --root FOLDER.",
         )
     return lambda: scan(root)
 

@@ -33,6 +33,9 @@ _PATTERN = re.compile(
 )
 
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
 def tokens(text: str, fail: Callable[[int, str, str], Exception]) -> list[Token]:
     """Split a filter; the last token is the end.
 
@@ -41,8 +44,8 @@ def tokens(text: str, fail: Callable[[int, str, str], Exception]) -> list[Token]
     """
     if len(text) > MAX_CHARACTERS:
         raise fail(MAX_CHARACTERS, f"it is longer than {MAX_CHARACTERS} characters", "")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise fail(0, "it holds a character that is no text", "")
+    if odd := _NO_TEXT.search(text):
+        raise fail(odd.start(), "it holds a character that is no text", "")
     found: list[Token] = []
     position = 0
     while True:

@@ -49,6 +49,8 @@ MAX_VALUES = 900
 MAX_DEPTH = 100
 MAX_COMPARISONS = 800
 """Together with MAX_DEPTH below SQLite's limit of 1,000 levels in one expression."""
+_SHOWN = 200
+"""Characters of a filter that an error repeats."""
 _COMPARISONS: Mapping[str, Operator] = {
     "=": "=", "==": "=", "!=": "<>", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
@@ -59,7 +61,8 @@ class FilterError(InputError):
     """A filter that cannot be understood; the message shows the place."""
 
     def __init__(self, text: str, position: int, message: str, *, hint: str = "") -> None:
-        super().__init__(f"Filter {text!r}: {message} at character {position + 1}.", hint=hint)
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        super().__init__(f"Filter {shown!r}: {message} at character {position + 1}.", hint=hint)
         self.position = position
 
 

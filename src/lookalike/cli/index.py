@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from lookalike.cli import options, output
 from lookalike.cli import photos as where
 from lookalike.cli.sync import bring_up_to_date
+
+if TYPE_CHECKING:
+    from lookalike.catalogue.catalogue import Catalogue
 
 
 @click.command("index")
@@ -36,7 +40,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     in an object store: s3://bucket/photos.
 
     Run it again, or `lookalike sync`, to bring it up to date: only new and changed bytes are embedded, so that an
-    interrupted run goes on where it stopped.
+    interrupted run goes on where it stopped. With another --encoder its vectors are kept beside the first ones.
     """
     from lookalike.catalogue.catalogue import Catalogue
     from lookalike.errors import CatalogueError
@@ -47,8 +51,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     if root != photos:
         settings["source"] = photos
     if (folder / "catalogue.db").exists():
-        catalogue = Catalogue.open(folder, encoder=settings["encoder"], metric=settings["metric"],
-                                   threads=settings["threads"])  # fmt: skip
+        catalogue = _opened(ctx, folder, settings)
         if (catalogue.root and catalogue.root.resolve()) != (root and root.resolve()):
             raise CatalogueError(
                 f"{str(folder)!r} is a catalogue of {str(catalogue.root)!r}, not of {str(photos)!r}.",
@@ -65,6 +68,25 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
             output.note(f"new catalogue {folder} of {photos}, encoder {catalogue.card.name}")
     with catalogue:
         ctx.exit(bring_up_to_date(catalogue, settings))
+
+
+def _opened(ctx: click.Context, folder: Path, settings: dict[str, Any]) -> Catalogue:
+    """Open a catalogue by the encoder that was named, making room for it where it is new, else by its first."""
+    from lookalike.catalogue.catalogue import Catalogue
+
+    def named(option: str) -> Any:
+        return settings[option] if ctx.get_parameter_source(option) is not ParameterSource.DEFAULT else None
+
+    encoder, metric = named("encoder"), named("metric")
+    catalogue = Catalogue.open(folder, metric=metric, threads=settings["threads"])
+    if encoder is None or encoder == catalogue.card.name:
+        return catalogue
+    with catalogue:
+        if encoder not in {card.name for card in catalogue.cards()}:
+            catalogue.add_encoder(encoder, dtype=settings["dtype"], normalise=not settings["raw"])
+            if not settings["quiet"]:
+                output.note(f"encoder {encoder} added to {folder}, beside {catalogue.card.name}")
+    return Catalogue.open(folder, encoder=encoder, metric=metric, threads=settings["threads"])
 
 
 def _refuse_empty(photos: Path | str) -> None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     help="The manifest, or the URI of the folder in an object store, that says which pictures there are.",
 )
 @click.option("--root", type=click.Path(path_type=Path), help="Where the folder of pictures has moved to.")
-@click.option("--allow-empty", is_flag=True, help="The folder is empty on purpose, not an unmounted drive.")
+@click.option("--allow-empty", is_flag=True,
+              help="That the folder holds none of the stored pictures is meant, and no unmounted drive.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Change nothing where any file cannot be read.")
 @click.option("--failures", type=click.Path(path_type=Path), metavar="FILE", help="Where unreadable files are listed.")
 @photos.spread
@@ -44,7 +45,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
 
     with Catalogue.open(settings["catalogue"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
         if settings["root"]:
-            catalogue.set_root(settings["root"])
+            catalogue.set_root(settings["root"], allow_empty=settings["allow_empty"])
         ctx.exit(bring_up_to_date(catalogue, settings))
 
 
@@ -66,7 +67,7 @@ def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
         photos.apply_rows(catalogue, Path(source))
     if settings["labels"]:
         _apply_table(catalogue, Path(settings["labels"]), quiet=quiet)
-    elif result.added or result.moved:
+    else:  # also where nothing is new: an earlier run may have been killed between embedding and this
         apply_folders(catalogue)
     if settings["output_format"] == "json":
         output.as_json(result.to_dict())

@@ -164,6 +164,9 @@ def encode_all(
     (1, 1280)
     """
     done = embed_all(images, encoder, batch_size=batch_size, threads=threads, progress=progress)
+    if done.failures and len(done.failures) + len(done.positions) == 1:
+        path, reason, detail = done.failures[0]
+        raise InputError(f"{path!r} has no vector: {reason}, {detail}.")
     if done.failures:
         listed = "; ".join(f"{path!r}: {reason}" for path, reason, _ in done.failures[:_NAMED])
         more = f"; and {len(done.failures) - _NAMED} more" if len(done.failures) > _NAMED else ""

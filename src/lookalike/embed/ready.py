@@ -69,9 +69,9 @@ def load_vectors(path: str | os.PathLike[str], *, dim: int | None = None) -> Vec
         raise NotFoundError(f"There is no file {str(path)!r}.")
     try:
         stored: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except (ValueError, OSError, EOFError) as error:  # NumPy's own words advise to unpickle what it does not know
         raise InputError(
-            f"{str(path)!r} cannot be read as a NumPy array: {error}.", hint="Write it with numpy.save."
+            f"{str(path)!r} cannot be read as a NumPy array of numbers.", hint="Write it with numpy.save."
         ) from error
     if not isinstance(stored, np.ndarray):
         raise InputError(

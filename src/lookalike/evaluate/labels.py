@@ -49,14 +49,16 @@ def apply_table(catalogue: Catalogue, table: Path) -> Labelled:
 
 
 def apply_folders(catalogue: Catalogue) -> int:
-    """Give every item that has no label the name of its first folder; return how many got one."""
-    ids = catalogue.ids()
-    names = {column.name for column in catalogue.columns()}
-    present = catalogue.column(COLUMN, ids) if COLUMN in names else [None] * len(ids)
+    r"""Give every item that has no label the name of its first folder; return how many got one.
+
+    A name that is not UTF-8 is written with escapes (`caf\xe9`), because a label is text.
+    """
+    labelled = any(column.name == COLUMN for column in catalogue.columns())
+    ids = catalogue.ids(where=f"{COLUMN} is null" if labelled else None)
     fresh = [
-        (int(number), path.split("/")[0])
-        for number, path, value in zip(ids, catalogue.paths(ids), present, strict=True)
-        if value is None and "/" in path
+        (int(number), os.fsencode(path.split("/")[0]).decode(errors="backslashreplace"))
+        for number, path in zip(ids, catalogue.paths(ids), strict=True)
+        if "/" in path
     ]
     if not fresh:
         return 0
