@@ -204,6 +204,27 @@ def test_an_item_only_another_encoder_retrieved_has_no_first_rank(run_here, two)
     assert None in [row["first_rank"] for row in rows]
 
 
+def test_eval_scores_a_fusion_over_whole_lists_as_search_ranks_it(run_here, two):
+    report = found(run_here("eval", two, "--fuse", "rrf", "--ks", "1", "--format", "json"))
+    assert report["index"]["stages"] == "fused by rrf"
+    ranks = []
+    for item in range(1, 13):
+        rows = found(run_here("search", two, "--item", item, "-k", 11, "--fuse", "rrf", "--format", "json"))
+        label = {row["id"]: Path(row["path"]).parent.name for row in rows}
+        ranks.append((item, [row["id"] for row in rows], label))
+    labels = {item: name for _, _, named in ranks for item, name in named.items()}
+    hits = [labels[ids[0]] == labels[item] for item, ids, _ in ranks]
+    mrr = [1 / (1 + [labels[other] == labels[item] for other in ids].index(True)) for item, ids, _ in ranks]
+    assert report["metrics"]["recall@1"] == pytest.approx(np.mean(hits))
+    assert report["metrics"]["mrr"] == pytest.approx(np.mean(mrr))
+    both = found(
+        run_here("eval", two, "--fuse", "rrf", "--rerank", "k-reciprocal:k1=4,k2=2", "--pool", 5, "--format", "json")
+    )
+    assert "fused by rrf, re-ranked by k-reciprocal" in both["index"]["stages"]
+    alone = run_here("eval", two, "--fuse", "rrf", "--encoder", "python:mean_colour:vectors", "--format", "json")
+    assert found(alone)["metrics"]["mrr"] == pytest.approx(np.mean(mrr))  # which encoder is first settles ties only
+
+
 def test_fused_candidates_can_be_re_ranked(run_here, two):
     args = ["search", two, "--item", 5, "-k", 11, "--fuse", "z-score", "--format", "json"]
     fused = found(run_here(*args))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _NOT_WITH_FOLDS = (
     *("protocol", "holdout", "split_column", "query_where", "gallery_where", "queries", "gallery"),
-    *("pairs", "separator", "self_match", "rerank", "expand", "augment", "verify"),
+    *("pairs", "separator", "self_match", "rerank", "expand", "augment", "verify", "fuse"),
 )
 
 
@@ -36,6 +36,8 @@ _NOT_WITH_FOLDS = (
 @click.option("--pairs", type=sources.EXISTING, help="A table of relevant pairs: columns query and gallery.")
 @click.option("--rerank", metavar="NAME[:K=V,…]", help="Re-rank each pool: k-reciprocal:k1=20,k2=6,lambda_value=0.3.")
 @click.option("--expand", metavar="alpha[:K=V,…]", help="Expand each query first: alpha:n=10,alpha=3.")
+@click.option("--fuse", type=click.Choice(["rrf", "min-max", "z-score"]),
+              help="Fuse the rankings of all of a catalogue's encoders.")  # fmt: skip
 @click.option("--augment", metavar="K=V,…", help="Pull each gallery vector to its neighbours first: n=5,alpha=3.")
 @click.option("--verify", is_flag=True, help="Then compare the pictures: candidates in one consistent position first.")
 @click.option("--min-inliers", type=click.IntRange(min=4), default=15, show_default=True,
@@ -140,11 +142,13 @@ def _command_line(ctx: click.Context) -> str | None:
 
 def _stages(settings: Mapping[str, Any]) -> Stages:
     from lookalike.evaluate.staged import Stages
+    from lookalike.rank.fusion import FUSIONS
     from lookalike.rank.stages import augment_stage, expand_stage, rerank_stage
 
     return Stages(
         augment=augment_stage(settings["augment"]) if settings["augment"] else None,
         expand=expand_stage(settings["expand"]) if settings["expand"] else None,
+        fuse=FUSIONS[settings["fuse"]] if settings["fuse"] else None,
         rerank=rerank_stage(settings["rerank"]) if settings["rerank"] else None,
         verify=_verify(settings),
         pool=settings["pool"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +106,8 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
         settings["source"], encoder=settings["encoder"], readonly=True, threads=settings["threads"]
     ) as catalogue:
         everything = Side.of_catalogue(catalogue)
+        if settings.get("fuse"):
+            everything = _by_all_encoders(everything, catalogue, settings)
         ids, names = everything.ids, everything.names
         for column in filter(None, (relevance, settings["camera"], settings["identity"])):
             everything.column(column)
@@ -124,6 +126,17 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
         queries=queries, gallery=gallery, relevance=relevance, split=split.description, camera=settings["camera"],
         card=catalogue.card,
     )  # fmt: skip
+
+
+def _by_all_encoders(everything: Side, catalogue: Catalogue, settings: Mapping[str, Any]) -> Side:
+    """Add the vectors of the catalogue's other encoders; an item one of them lacks is left out."""
+    for card in catalogue.cards():
+        if card.digest == catalogue.card.digest:
+            continue
+        with Catalogue.open(settings["source"], encoder=card.digest, readonly=True) as other:
+            everything = everything.having(other.ids())
+            everything = replace(everything, further=(*everything.further, other.vectors(everything.ids)))
+    return everything
 
 
 def _text(value: Any) -> str | None:

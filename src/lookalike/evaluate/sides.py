@@ -38,6 +38,8 @@ class Side:
     """How a person sees each item; the ids where nothing else is given."""
     paths: tuple[str, ...] = ()
     """Absolute paths of the pictures; empty where the vectors came ready."""
+    further: tuple[Vectors, ...] = ()
+    """(n, d') the same items by other encoders, whose rankings may be fused with the first's."""
 
     def __post_init__(self) -> None:
         vectors = as_vectors(self.vectors)
@@ -48,6 +50,10 @@ class Side:
         for name, column in {"names": self.names, **self.columns}.items():
             if len(column) != len(vectors):
                 raise ShapeError(f"{name!r} has {len(column)} entries for {len(vectors)} vectors; one each is needed.")
+
+        for other in self.further:
+            if len(other) != len(vectors):
+                raise ShapeError(f"Another encoder has {len(other)} vectors for {len(vectors)}; one each is needed.")
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -88,6 +94,7 @@ class Side:
             columns={name: tuple(column[row] for row in rows) for name, column in self.columns.items()},
             names=tuple(self.names[row] for row in rows),
             paths=tuple(self.paths[row] for row in rows) if self.paths else (),
+            further=tuple(vectors[rows] for vectors in self.further),
         )
 
     def by_id(self) -> Side:

@@ -23,7 +23,8 @@ from lookalike.evaluate.ranks import Ranks, relevant_ranks
 from lookalike.evaluate.relevance import Truth
 from lookalike.evaluate.sides import Side
 from lookalike.index.exact import topk
-from lookalike.index.neighbours import Metric, Neighbours
+from lookalike.index.neighbours import Metric, Neighbours, pair_scores
+from lookalike.rank.search import Fuse
 from lookalike.rank.stages import asked_by_items
 
 Rerank: TypeAlias = Callable[[Store, Vectors, Neighbours], Neighbours]
@@ -31,6 +32,7 @@ Expand: TypeAlias = Callable[[Store, Vectors, Neighbours], Vectors]
 Augment: TypeAlias = Callable[[Vectors, int | None], Vectors]
 Verify: TypeAlias = Callable[[Sequence[str], Callable[[Ids], Sequence[str]], Neighbours], Neighbours]
 
+MOST_FUSED = 30_000_000  # places of whole lists held at once: half a gigabyte an encoder
 EXPANSION_POOL = 100  # neighbours handed to an expansion; it takes the first n of them
 
 
@@ -45,6 +47,8 @@ class Stages:
     augment: Augment | None = None
     """New gallery vectors, once."""
     expand: Expand | None = None
+    fuse: Fuse | None = None
+    """Joins the whole lists of the first encoder and of each further one."""
     rerank: Rerank | None = None
     verify: Verify | None = None
     """Re-orders by the pictures themselves."""
@@ -55,12 +59,13 @@ class Stages:
             raise InputError(f"pool={self.pool}: at least one candidate must be re-ranked.")
 
     def __bool__(self) -> bool:
-        return any(stage is not None for stage in (self.augment, self.expand, self.rerank, self.verify))
+        return any(stage is not None for stage in (self.augment, self.expand, self.fuse, self.rerank, self.verify))
 
     def __str__(self) -> str:
         parts = [
             f"gallery augmented by {self.augment}" if self.augment else "",
             f"expanded by {self.expand}" if self.expand else "",
+            f"fused by {self.fuse}" if self.fuse else "",
             f"re-ranked by {self.rerank}" if self.rerank else "",
             f"verified by {self.verify}" if self.verify else "",
         ]
@@ -113,7 +118,14 @@ def staged_ranks(
     ranks = relevant_ranks(vectors, gallery.vectors, truth, metric=metric, threads=threads)
     clock.restart()
     after: Neighbours | None = None
-    if stages.rerank or stages.verify:
+    whole: Neighbours | None = None
+    if stages.fuse:
+        pairs = [(vectors, gallery.vectors), *zip(queries.further, gallery.further, strict=True)]
+        whole = stages.fuse([_lists(*pair, truth, len(gallery), metric, threads) for pair in pairs])
+        clock.mark("fuse_ms")
+    if whole is not None:
+        after = _heads(whole, stages.pool, vectors, gallery, metric)
+    elif stages.rerank or stages.verify:
         after = _lists(vectors, gallery.vectors, truth, stages.pool, metric, threads)
         clock.mark("pool_ms")
     if stages.rerank and after is not None:
@@ -122,6 +134,8 @@ def staged_ranks(
     if stages.verify and after is not None:
         after = stages.verify(queries.paths, lambda rows: [gallery.paths[row] for row in rows], after)
         clock.mark("verify_ms")
+    if after is not None and whole is not None:
+        after = _with_tails(after, whole)
     if after is not None:
         ranks = _moved(ranks, after, truth)
     return Staged(ranks, vectors, gallery, after, clock.spent)
@@ -139,8 +153,31 @@ def _check(queries: Side, gallery: Side, stages: Stages, metric: Metric) -> None
             "Expansion and augmentation add directions: their vectors have length 1, and l2 compares lengths too.",
             hint="Ask with the metric cosine.",
         )
+    if stages.fuse and not queries.further:
+        raise InputError("There is one encoder, so there is nothing to fuse.", hint="Measure a catalogue of several.")
+    if stages.fuse and len(queries) * len(gallery) > MOST_FUSED:
+        raise InputError(
+            f"Fusing ranks whole lists, and {len(queries)} x {len(gallery)} places are more than {MOST_FUSED:,}.",
+            hint="Let fewer pictures ask: --query-where, or a smaller --holdout.",
+        )
     if stages.verify and not (queries.paths and gallery.paths):
         raise InputError("Ready vectors have no pictures to verify.", hint="Measure a folder, manifest or catalogue.")
+
+
+def _heads(whole: Neighbours, pool: int, vectors: Vectors, gallery: Side, metric: Metric) -> Neighbours:
+    """Cut fused lists to the pool and score them by the first encoder, which is what a re-ranker reads."""
+    rows = []
+    for query, (ids, _) in zip(vectors, whole, strict=True):
+        rows.append((ids[:pool], pair_scores(query, gallery.vectors[ids[:pool]], metric)))
+    return Neighbours.from_rows(rows, metric)
+
+
+def _with_tails(heads: Neighbours, whole: Neighbours) -> Neighbours:
+    """Let the fused order go on behind the re-ranked pools."""
+    rows = []
+    for (ids, scores), (all_ids, all_scores) in zip(heads, whole, strict=True):
+        rows.append((np.concatenate([ids, all_ids[len(ids) :]]), np.concatenate([scores, all_scores[len(ids) :]])))
+    return Neighbours.from_rows(rows, heads.metric)
 
 
 def _own(queries: Side, gallery: Side) -> Ids:

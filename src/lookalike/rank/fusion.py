@@ -152,9 +152,27 @@ def _check_weights(weights: tuple[float, ...] | None) -> None:
         raise InputError(f"weights={weights!r}: give finite numbers of at least 0, not all of them 0.")
 
 
-FUSIONS: Mapping[str, Callable[[Sequence[Neighbours]], Neighbours]] = {
-    "rrf": fuse_ranks,
-    "min-max": partial(fuse_scores, settings=ScoreFusion(scale="min-max")),
-    "z-score": partial(fuse_scores, settings=ScoreFusion(scale="z-score")),
+@dataclass(frozen=True)
+class FuseStage:
+    """A way to fuse rankings of equal weight."""
+
+    name: str
+    run: Callable[[Sequence[Neighbours]], Neighbours]
+
+    def __call__(self, rankings: Sequence[Neighbours]) -> Neighbours:
+        """Return one ranking of all items, higher is better."""
+        return self.run(rankings)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FUSIONS: Mapping[str, FuseStage] = {
+    stage.name: stage
+    for stage in (
+        FuseStage("rrf", fuse_ranks),
+        FuseStage("min-max", partial(fuse_scores, settings=ScoreFusion(scale="min-max"))),
+        FuseStage("z-score", partial(fuse_scores, settings=ScoreFusion(scale="z-score"))),
+    )
 }
-"""Every way to fuse rankings of equal weight, by the name the command line knows it under."""
+"""By the name the command line knows it under."""
