@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -207,8 +209,11 @@ def test_memory_prints_the_hand_checked_bytes(run_here):
 
 def test_plan_says_what_fits_sixteen_gigabytes(run_here):
     done = run_here("plan", "--items", "1e8", "--ram", "16GB", "--latency", "50ms", "--no-measure", "--format", "json")
-    fitting = [row["kind"] for row in json.loads(done.out)["rows"] if row["fits"]]
-    assert fitting == ["ivf-pq"]
+    fitting = [(row["kind"], row["settings"]["refine"]) for row in json.loads(done.out)["rows"] if row["fits"]]
+    assert fitting == [("ivf-pq", "none"), ("ivf-pq", "vectors")]
+    told = run_here("plan", "--items", "1e8", "--ram", "16GB", "--latency", "50ms", "--no-measure", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(told.out)))
+    assert [(row["kind"], row["refine"]) for row in rows if row["fits"] == "yes"] == fitting
     assert run_here("plan", "--items", "1e8", "--ram", "much").code == 2
 
 

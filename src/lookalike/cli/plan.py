@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lookalike.cli import options, output, sizes
+
+if TYPE_CHECKING:
+    from lookalike.index.plan import PlanRow
+    from lookalike.index.scale import Embedding, Shards
 
 
 class Rate(click.ParamType["float | str"]):
@@ -102,12 +107,19 @@ def command(
         told = [row.as_dict() | ({"shards": cut[id(row)].as_dict()} if id(row) in cut else {}) for row in found]
         output.as_json({"bandwidth": bandwidth, "rows": told, "embedding": time.as_dict() if time else None})
         return
+    _write(found, cut, output_format)
+    if output_format == "table":
+        _notes(bandwidth, time)
+
+
+def _write(found: Sequence[PlanRow], cut: Mapping[int, Shards], output_format: str) -> None:
     rows = []
     for row in found:
         values = row.as_dict()
         tags = values["tags"]
         rows.append({
             "kind": row.kind,
+            "refine": values["settings"].get("refine", "none"),
             "fits": "yes" if row.fits else "no",
             "bytes": f"{sizes.shown(values['bytes'])} {tags.get('bytes', '')}".strip(),
             **({"shards": f"{cut[id(row)].count:,} of {sizes.shown(cut[id(row)].bytes)}"} if id(row) in cut else {}),
@@ -117,13 +129,15 @@ def command(
             "misses": "; ".join(miss.rstrip(".") for miss in row.misses),
         })  # fmt: skip
     output.as_rows(rows, output_format)
-    if output_format == "table":
-        if bandwidth is not None:
-            output.note(f"scan bandwidth of this machine, measured: {bandwidth / 1e9:.1f} GB/s on one thread")
-        if time is not None:
-            source = "measured here with the built-in encoder" if time.measured else "given"
-            output.note(
-                f"embedding: {time.hours:,.1f} hours, extrapolated from {time.rate:,.1f} pictures a second and worker "
-                f"({source}) over {time.workers:,} workers"
-            )
-        output.note("overlap depends on the vectors: `lookalike tune` measures it on yours")
+
+
+def _notes(bandwidth: float | None, time: Embedding | None) -> None:
+    if bandwidth is not None:
+        output.note(f"scan bandwidth of this machine, measured: {bandwidth / 1e9:.1f} GB/s on one thread")
+    if time is not None:
+        source = "measured here with the built-in encoder" if time.measured else "given"
+        output.note(
+            f"embedding: {time.hours:,.1f} hours, extrapolated from {time.rate:,.1f} pictures a second and worker "
+            f"({source}) over {time.workers:,} workers"
+        )
+    output.note("overlap depends on the vectors: `lookalike tune` measures it on yours")
