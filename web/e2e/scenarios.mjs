@@ -311,7 +311,6 @@ export const SCENARIOS = {
     await page.locator('[data-at="0"]').waitFor();
     const box = page.getByRole('group', { name: 'Items of the catalogue' });
     let most = 0;
-    let frames = 0;
     for (const share of [0, 0.2, 0.4, 0.6, 0.8, 1]) {
       await box.evaluate((node, at) => (node.scrollTop = at * (node.scrollHeight - node.clientHeight)), share);
       await page.waitForTimeout(150);
@@ -319,7 +318,7 @@ export const SCENARIOS = {
     }
     const last = await page.locator('[data-at]').last().getAttribute('data-at');
     equal(Number(last), given.n - 1, 'the last item can be reached');
-    frames = await box.evaluate(
+    const frames = await box.evaluate(
       (node) =>
         new Promise((resolve) => {
           const times = [];
