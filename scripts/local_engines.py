@@ -81,6 +81,12 @@ class Postgres:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/", extra_groups=[], **self.user)
         wait_for(self.port, self.process)
+        ready = [self.bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port), "-U", "owner"]
+        for _ in range(300):  # after a crash it listens before it has recovered
+            if subprocess.run(ready, check=False).returncode == 0:
+                return
+            time.sleep(0.1)
+        raise RuntimeError("PostgreSQL does not accept connections after 30 s")
 
     def stop(self, how: str = "INT") -> None:
         """INT: disconnect everybody and leave; QUIT: leave at once, as if the machine had failed."""

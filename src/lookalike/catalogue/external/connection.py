@@ -16,7 +16,7 @@ T = TypeVar("T")
 # SQLSTATE classes of what passes by itself: connection, too many clients, shutdown and start-up, deadlocks.
 _PASSING = ("08", "53300", "57P01", "57P02", "57P03", "40001", "40P01")
 # What a refused connection says (in English or not, libpq gives no code for these): the server is there and said no.
-_STARTING = ("starting up", "shutting down", "too many clients", "recovery")
+_STARTING = ("starting up", "shutting down", "too many clients", "not yet accepting", "not accepting", "recovery")
 TOO_SLOW = "57014"
 NO_SUCH_TABLE = "42P01"
 

@@ -12,27 +12,22 @@ import numpy as np
 from lookalike.arrays import Ids, Vectors
 from lookalike.catalogue.cards import check_dtype
 from lookalike.catalogue.columns import Column
-from lookalike.catalogue.conditions import Condition, Type
+from lookalike.catalogue.conditions import Condition
 from lookalike.catalogue.external import copying
 from lookalike.catalogue.external.address import Address
 from lookalike.catalogue.external.connection import Connections
 from lookalike.catalogue.external.patience import PATIENCE, Patience
 from lookalike.catalogue.external.pgindex import PgIndex, pg_index, read_index
+from lookalike.catalogue.external.pgtables import STATES, TYPES, VECTOR, locked, make, read_state, unhurried
 from lookalike.catalogue.external.rows import Rows, State, path_of, path_text
 from lookalike.catalogue.external.sql import as_postgresql
 from lookalike.catalogue.external.store import ExternalStore
 from lookalike.embed.encoder import Card
-from lookalike.errors import CatalogueError, InputError, NotFoundError
+from lookalike.errors import InputError
 from lookalike.index.neighbours import check_metric
 
 T = TypeVar("T")
-STATES = "lookalike_stores"
-LOCK_SPACE = 0x6C6F6F6B
-"""`look`: our own space of PostgreSQL's advisory locks."""
 _BLOCK = 2_000
-# Text compares by its bytes everywhere, as in a catalogue; booleans are 0 and 1 so that the same words compare them.
-_TYPES: dict[Type, str] = {"text": 'text COLLATE "C"', "integer": "bigint", "real": "float8", "boolean": "smallint"}
-_VECTOR = {"float32": "vector", "float16": "halfvec"}
 
 
 class PgvectorStore(ExternalStore):
@@ -72,7 +67,7 @@ class PgvectorStore(ExternalStore):
         state = State(card, check_metric(metric), kept, columns=tuple(columns), index=chosen.text(), place=address.name)
         connections = Connections(address, patience)
         try:
-            connections.run(lambda connection: _make(connection, address, state))
+            connections.run(lambda connection: make(connection, address, state))
             return cls(address, state, connections, threads)
         except BaseException:
             connections.close()
@@ -94,7 +89,7 @@ class PgvectorStore(ExternalStore):
         """
         connections = Connections(address, patience)
         try:
-            state = connections.run(lambda connection: _state(connection, address))
+            state = connections.run(lambda connection: read_state(connection, address))
             return cls(address, state, connections, threads)
         except BaseException:
             connections.close()
@@ -111,7 +106,7 @@ class PgvectorStore(ExternalStore):
     @contextlib.contextmanager
     def alone(self, purpose: str) -> Iterator[None]:
         """Hold the lock of whoever pushes: an advisory one of the session, which goes with the connection."""
-        connection = self._connections.run(lambda found: _locked(found, self.address, purpose), keep=True)
+        connection = self._connections.run(lambda found: locked(found, self.address, purpose), keep=True)
         try:
             yield
         finally:
@@ -138,8 +133,8 @@ class PgvectorStore(ExternalStore):
     def _nearest(self, query: Vectors, count: int, condition: Condition | None) -> tuple[Ids, Vectors]:
         where, values = _where(condition)
         statement = (
-            f"SELECT id, {_VECTOR[self.state.dtype]}_send(v) FROM {self._table}{where} "
-            f"ORDER BY v {self._index.operator(self.metric)} %s::{_VECTOR[self.state.dtype]} LIMIT %s"
+            f"SELECT id, {VECTOR[self.state.dtype]}_send(v) FROM {self._table}{where} "
+            f"ORDER BY v {self._index.operator(self.metric)} %s::{VECTOR[self.state.dtype]} LIMIT %s"
         )
         return self._decoded(self._all_rows(statement, (*values, _literal(query), count)))
 
@@ -147,7 +142,7 @@ class PgvectorStore(ExternalStore):
         last = -1
         condition_sql, values = as_postgresql(condition) if condition is not None else ("TRUE", ())
         statement = (
-            f"SELECT id, {_VECTOR[self.state.dtype]}_send(v) FROM {self._table} "
+            f"SELECT id, {VECTOR[self.state.dtype]}_send(v) FROM {self._table} "
             f"WHERE id > %s AND {condition_sql} ORDER BY id LIMIT %s"
         )
         while True:
@@ -159,7 +154,7 @@ class PgvectorStore(ExternalStore):
                 return
 
     def _vectors(self, ids: Ids) -> tuple[Ids, Vectors]:
-        statement = f"SELECT id, {_VECTOR[self.state.dtype]}_send(v) FROM {self._table} WHERE id = ANY(%s)"
+        statement = f"SELECT id, {VECTOR[self.state.dtype]}_send(v) FROM {self._table} WHERE id = ANY(%s)"
         return self._decoded(self._all_rows(statement, (ids.tolist(),)))
 
     def _decoded(self, rows: Sequence[tuple[int, bytes]]) -> tuple[Ids, Vectors]:
@@ -226,9 +221,7 @@ class PgvectorStore(ExternalStore):
                 for field, _ in kept - set(wanted):
                     connection.execute(f'ALTER TABLE {self._table} DROP COLUMN IF EXISTS "{field}"')
                 for key in wanted.keys() - kept:
-                    connection.execute(
-                        f'ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS "{key[0]}" {_TYPES[key[1]]}'
-                    )
+                    connection.execute(f'ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS "{key[0]}" {TYPES[key[1]]}')
                 for column in columns:
                     if column.indexed:
                         name = f"{self.state.place}_{column.field}"
@@ -243,9 +236,9 @@ class PgvectorStore(ExternalStore):
     def finish(self) -> None:
         """Build the vector index where there is none: over rows that are there, which is many times quicker."""
         count = self._count(None)
-        statement = self._index.build(self.state.place, self.metric, _VECTOR[self.state.dtype], count)
+        statement = self._index.build(self.state.place, self.metric, VECTOR[self.state.dtype], count)
         if statement and count:
-            self._connections.run(lambda connection: _unhurried(connection, statement))
+            self._connections.run(lambda connection: unhurried(connection, statement))
         self._run(lambda connection: connection.execute(f"ANALYZE {self._table}"))
 
     def size(self) -> int | None:
@@ -261,73 +254,6 @@ class PgvectorStore(ExternalStore):
                 connection.execute(f"DELETE FROM {STATES} WHERE name = %s", (self.address.name,))
 
         self._run(gone)
-
-
-def _make(connection: Any, address: Address, state: State) -> None:
-    kept = ", ".join(f'"{column.field}" {_TYPES[column.type]}' for column in state.kept)
-    vector = f"{_VECTOR[state.dtype]}({state.card.dim})"
-    with connection.transaction():
-        _require_extension(connection, address)
-        connection.execute(f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, state text NOT NULL)")
-        known = connection.execute(f"SELECT 1 FROM {STATES} WHERE name = %s", (address.name,)).fetchone()
-        found = connection.execute("SELECT to_regclass(%s)", (f'"{address.name}"',)).fetchone()[0]
-        if known or found:
-            raise CatalogueError(
-                f"There is already a table {address.name!r} at {address}.",
-                hint="Open it, or name another: ?table=NAME.",
-            )
-        connection.execute(
-            f'CREATE TABLE "{address.name}" (id bigint PRIMARY KEY, path text COLLATE "C" NOT NULL, raw text, '
-            f"stamp bigint NOT NULL, v {vector} NOT NULL, {kept})"
-        )
-        # Random values do not compress; out of line they cost a second read, which a scan pays for every row.
-        connection.execute(f'ALTER TABLE "{address.name}" ALTER COLUMN v SET STORAGE EXTERNAL')
-        connection.execute(f'CREATE INDEX "{address.name}_path" ON "{address.name}" (path)')
-        connection.execute(f"INSERT INTO {STATES} VALUES (%s, %s)", (address.name, state.to_json()))
-
-
-def _require_extension(connection: Any, address: Address) -> None:
-    version = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
-    if connection.execute(version).fetchone() is None:
-        known = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone()
-        if known is None:
-            raise CatalogueError(
-                f"The server at {address} has no pgvector.",
-                hint="Install it there: https://github.com/pgvector/pgvector, or use the image pgvector/pgvector.",
-            )
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    found = connection.execute(version).fetchone()[0]
-    if tuple(int(part) for part in found.split(".")[:2]) < (0, 8):
-        raise CatalogueError(
-            f"The database at {address} has pgvector {found}; filters that find k rows need 0.8 or newer.",
-            hint="Upgrade it there, then: ALTER EXTENSION vector UPDATE.",
-        )
-
-
-def _state(connection: Any, address: Address) -> State:
-    row = None
-    if connection.execute("SELECT to_regclass(%s)", (STATES,)).fetchone()[0] is not None:
-        row = connection.execute(f"SELECT state FROM {STATES} WHERE name = %s", (address.name,)).fetchone()
-    if row is None:
-        raise NotFoundError(
-            f"There is no store {address.name!r} at {address}.", hint="Make one with: lookalike push CATALOGUE ADDRESS"
-        )
-    return State.from_json(row[0], f"The store {address}")
-
-
-def _locked(connection: Any, address: Address, purpose: str) -> Any:
-    keys = (LOCK_SPACE, address.name)
-    if not connection.execute("SELECT pg_try_advisory_lock(%s, hashtext(%s))", keys).fetchone()[0]:
-        raise CatalogueError(
-            f"Somebody else is writing to {address}, so this {purpose} was not begun.", hint="Wait until it is done."
-        )
-    return connection
-
-
-def _unhurried(connection: Any, statement: str) -> None:
-    with connection.transaction():
-        connection.execute("SET LOCAL statement_timeout = 0")
-        connection.execute(statement)
 
 
 def _where(condition: Condition | None) -> tuple[str, tuple[Any, ...]]:
