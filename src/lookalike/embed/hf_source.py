@@ -20,7 +20,7 @@ from lookalike.embed.extras import library, require
 from lookalike.embed.hf_processor import steps_of
 from lookalike.embed.hub import MissingWeightsError, Repo, how_to_supply, is_path, local_only
 from lookalike.embed.network import Network, TextTower, Tokens, TorchEncoder
-from lookalike.embed.registry import Options
+from lookalike.embed.options import Options
 from lookalike.embed.steps import Preparation, Steps
 from lookalike.embed.timm_source import _random
 from lookalike.errors import InputError

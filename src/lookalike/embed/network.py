@@ -20,8 +20,8 @@ from lookalike.embed.asked import Asked
 from lookalike.embed.builtin import golden
 from lookalike.embed.encoder import Card
 from lookalike.embed.extras import library
+from lookalike.embed.options import Options
 from lookalike.embed.placement import Placement
-from lookalike.embed.registry import Options
 from lookalike.embed.rows import normalise as unit_rows
 from lookalike.embed.steps import Preparation
 from lookalike.errors import InputError, InputTypeError, LookalikeError

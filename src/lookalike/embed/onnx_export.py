@@ -32,9 +32,9 @@ from lookalike.embed.onnx_file import (
     TOKENISER,
     OnnxEncoder,
 )
+from lookalike.embed.options import Options
 from lookalike.embed.placement import SAFE
 from lookalike.embed.pooling import tower
-from lookalike.embed.registry import Options
 from lookalike.embed.rows import normalise
 from lookalike.embed.steps import Steps
 from lookalike.errors import InputError, InputTypeError, LookalikeError

@@ -23,7 +23,7 @@ from lookalike.embed.builtin import golden
 from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.extras import library
 from lookalike.embed.hub import MissingWeightsError
-from lookalike.embed.registry import Options
+from lookalike.embed.options import Options
 from lookalike.embed.rows import normalise as unit_rows
 from lookalike.embed.steps import Steps
 from lookalike.errors import InputError

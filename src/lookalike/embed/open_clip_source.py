@@ -16,7 +16,7 @@ from lookalike.embed.encoder import Encoder
 from lookalike.embed.extras import library, require
 from lookalike.embed.hub import MissingWeightsError, Repo, how_to_supply, is_path, local_only, torch_cache
 from lookalike.embed.network import Network, TextTower, Tokens, TorchEncoder
-from lookalike.embed.registry import Options
+from lookalike.embed.options import Options
 from lookalike.embed.steps import Steps, as_triple
 from lookalike.embed.timm_source import HUB, LOCAL, _first_line, _random
 from lookalike.errors import InputError, UnknownNameError

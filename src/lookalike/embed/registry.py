@@ -17,21 +17,12 @@ from lookalike.embed.builtin.effnet_lite0 import DIM as BUILTIN_DIM
 from lookalike.embed.builtin.effnet_lite0 import NAME as BUILTIN
 from lookalike.embed.encoder import Encoder, is_encoder
 from lookalike.embed.function import FunctionEncoder, ImageFunction
+from lookalike.embed.options import Options
 from lookalike.embed.ready import SUFFIX, VectorsEncoder, load_vectors
 from lookalike.embed.run import load_run
 from lookalike.errors import InputTypeError, UnknownNameError
 
 EncoderLike: TypeAlias = "str | os.PathLike[str] | Encoder | ImageFunction | np.ndarray[Any, Any]"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What a caller may ask of any encoder."""
-
-    normalise: bool = True
-    """Rows of length 1; False keeps the network's own lengths."""
-    threads: int | None = None
-    """Threads of the encoder itself; None: all usable processors."""
 
 
 @dataclass(frozen=True, kw_only=True)
