@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import pickle
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ R = TypeVar("R")
 _AHEAD = 3
 """Blocks on their way for each task slot: one that runs, one that waits there, one whose result travels."""
 _RETRIES = 2
+_SLOTS_S = 5.0
 CONNECT_S = 15
 _guard = threading.Lock()
 _loaded: dict[str, Encoder] = {}
@@ -92,6 +94,7 @@ class Cluster:
     def __init__(self, client: Any, local: Any) -> None:
         self.client = client
         self._local = local
+        self._slots, self._asked_at = 0, float("-inf")
 
     @staticmethod
     def parse(text: str) -> str:
@@ -138,7 +141,12 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """Tasks that run at the same time."""
+        """Tasks that run at the same time; workers come and go, so the scheduler is asked again now and then."""
+        if time.monotonic() - self._asked_at > _SLOTS_S:
+            self._slots, self._asked_at = self._count(), time.monotonic()
+        return self._slots
+
+    def _count(self) -> int:
         found = self.client.scheduler_info(n_workers=-1)["workers"].values()
         return sum(int(worker["nthreads"]) for worker in found)
 
