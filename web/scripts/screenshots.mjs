@@ -15,7 +15,7 @@ const SCREENS = {
   item: ['#/catalogue?open=11'],
   map: ['#/map?pick=11'],
   'map-lasso': ['#/map', lasso],
-  triplets: ['#/triplets?a=11&p=12&n=60'],
+  triplets: ['#/triplets?a=156&p=177&n=535&margin=0.3'],
   'triplets-batch': ['#/triplets?tab=batch'],
   evaluate: ['#/evaluate?relevance=identity'],
   'evaluate-self': ['#/evaluate?relevance=identity&self=1'],
