@@ -90,7 +90,8 @@ class UnknownNameError(LookalikeError, LookupError):
         names = list(known)
         close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
         guess = f"Did you mean {' or '.join(map(repr, close))}? " if close else ""
-        super().__init__(f"There is no {kind} named {name!r}.", hint=f"{guess}Known: {', '.join(names)}.")
+        listed = f"Known: {', '.join(names)}." if names else "There are none."
+        super().__init__(f"There is no {kind} named {name!r}.", hint=guess + listed)
 
 
 class NotFoundError(LookalikeError, FileNotFoundError):

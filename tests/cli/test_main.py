@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import click
 import pytest
+
+from lookalike.cli import sizes
+from lookalike.cli.main import cli
 
 HEAVY = ("torch", "faiss", "onnxruntime", "numba", "scipy", "fastapi")
 
@@ -29,6 +34,65 @@ def test_every_verb_of_the_table_answers_help():
             [sys.executable, "-m", "lookalike", verb, "--help"], capture_output=True, text=True, check=True
         )
         assert done.stdout.startswith(f"Usage: lookalike {verb}")
+
+
+def _commands(command, name):
+    yield name, command
+    if isinstance(command, click.Group):
+        for part in command.list_commands(click.Context(command)):
+            yield from _commands(command.get_command(click.Context(command), part), f"{name} {part}")
+
+
+def test_examples_of_a_help_text_keep_their_lines():
+    helps = {name: command.get_help(click.Context(command)) for name, command in _commands(cli, "lookalike")}
+    assert not [name for name, text in helps.items() if r"\b" in text]
+    assert "  lookalike search shop.la query.jpg -k 5\n" in helps["lookalike search"]
+
+
+OURS = ("index", "sync", "search", "duplicates", "memory", "plan", "tune", "verify", "backup", "export", "formats",
+        "doctor", "demo", "models")  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", OURS)
+def test_every_option_is_explained(verb):
+    for name, command in _commands(cli.get_command(click.Context(cli), verb), verb):
+        unexplained = [
+            each.opts for each in command.params if isinstance(each, click.Option) and not each.help and not each.hidden
+        ]
+        assert not unexplained, name
+
+
+def test_quiet_leaves_only_what_explains_the_exit_code(run_here, photos):
+    assert run_here("index", "shop.la", photos, "-q").err == ""
+    for command in (["search", "shop.la", "--item", 1], ["duplicates", "shop.la"], ["verify", "shop.la"]):
+        loud, quiet = run_here(*command), run_here(*command, "-q")
+        assert (quiet.code, quiet.out, quiet.err) == (loud.code, loud.out, "")
+    assert run_here("search", "shop.la", "--item", 1).err.startswith("score: cosine")
+    (photos / "red" / "0.png").write_bytes(b"")
+    done = run_here("sync", "shop.la", "-q")
+    assert (done.code, len(done.err.splitlines())) == (3, 1)
+    assert run_here("sync", "nowhere.la", "-q").err.startswith("lookalike: There is no catalogue")
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"),
+    [(sizes.Count(), text) for text in ("nan", "inf", "1e400", "1e300", "0", "-1", "1.5", "many")]
+    + [(sizes.Bytes(), text) for text in ("1e400GB", "nan", "inf", "16GG", "")]
+    + [(sizes.Milliseconds(), text) for text in ("nanms", "inf", "infs", "soon")],
+)
+def test_a_size_that_is_no_number_is_refused_by_name(type_, text):
+    with pytest.raises(click.BadParameter, match=re.escape(repr(text))):
+        type_.convert(text, None, None)
+
+
+@pytest.mark.parametrize(
+    ("type_", "text", "value"),
+    [(sizes.Count(), "1e8", 100_000_000), (sizes.Count(), "1_000,000", 1_000_000), (sizes.Bytes(), "16GB", 16 * 10**9),
+     (sizes.Bytes(), "1.5 KiB", 1_536), (sizes.Bytes(), "7", 7), (sizes.Milliseconds(), "50ms", 50.0),
+     (sizes.Milliseconds(), "0.5s", 500.0), (sizes.Milliseconds(), "3", 3.0)],
+)  # fmt: skip
+def test_sizes_are_read_as_people_write_them(type_, text, value):
+    assert type_.convert(text, None, None) == value
 
 
 def test_an_unknown_verb_is_a_usage_error(lookalike):

@@ -53,4 +53,4 @@ def command(**settings: Any) -> None:
         f"{len(found.groups)} groups" + (f"; {agreed:.3f} of similar pairs agree" if agreed is not None else "")
     )
     if found.unreadable:
-        output.note(f"{len(found.unreadable)} files could not be compared, the first: {found.unreadable[0].path}")
+        output.warning(f"{len(found.unreadable)} files could not be compared, the first: {found.unreadable[0].path}")

@@ -173,6 +173,6 @@ def _exit_code(metrics: Mapping[str, float], settings: Mapping[str, Any], some_f
         if value is None:
             raise click.UsageError(f"--fail-under {name}: the report has {', '.join(metrics)}.")
         if not value >= least:  # NaN, where nothing was evaluated, is no pass either
-            output.note(f"lookalike: check failed: {name} is {value:.4f}, below {least:g}.")
+            output.warning(f"lookalike: check failed: {name} is {value:.4f}, below {least:g}.")
             return CHECK_FAILED
     return SOME_FILES_FAILED if some_failed else 0

@@ -19,4 +19,4 @@ def list_failures(failures: Sequence[Failure], total: int, path: Path | None) ->
         with tempfile.NamedTemporaryFile(prefix="lookalike-failures-", suffix=".jsonl", delete=False) as file:
             path = Path(file.name)
     path.write_text("".join(json.dumps(failure._asdict()) + "\n" for failure in failures))
-    output.note(f"lookalike: {len(failures)} of {total} files could not be read, listed in {path}.")
+    output.warning(f"lookalike: {len(failures)} of {total} files could not be read, listed in {path}.")

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 @click.argument("catalogue", type=click.Path(path_type=Path))
 @click.argument("photos", type=where.Photos())
 @click.option("--encoder", default="builtin:effnet-lite0", show_default=True, help="See: lookalike models list.")
-@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True,
+              help="How vectors are compared, chosen once: an angle, an inner product or a distance.")  # fmt: skip
 @click.option("--dtype", type=click.Choice(["float32", "float16"]), default="float32", show_default=True,
               help="How vectors are stored; float16 is half the bytes.")  # fmt: skip
 @click.option("--raw", is_flag=True, help="Keep the encoder's own vector lengths (for ip and l2).")

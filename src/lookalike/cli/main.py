@@ -62,12 +62,20 @@ class VerbGroup(click.Group):
         command = importlib.import_module(VERBS[name][0]).command
         if not isinstance(command, click.Command):
             raise TypeError(f"{VERBS[name][0]}.command is not a click command")
-        return command
+        return _with_examples(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the table without importing a verb."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in VERBS.items()])
+
+
+def _with_examples(command: click.Command) -> click.Command:
+    r"""Turn the two characters `\b` of a raw docstring into the one that keeps click from filling what follows."""
+    command.help = (command.help or "").replace("\\b\n", "\b\n")
+    for part in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_examples(part)
+    return command
 
 
 @click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -91,7 +99,9 @@ def run(args: list[str]) -> int:
     """Run the command line and return the exit code; errors become one line (or one JSON object) on stderr."""
     end = args.index("--") if "--" in args else len(args)
     options, names = args[:end], args[end:]  # after `--` stand names, whatever they look like
-    _show_notices(quiet="-q" in options or "--quiet" in options)
+    quiet = "-q" in options or "--quiet" in options
+    output.notes(shown=not quiet)
+    _show_notices(quiet=quiet)
     debug = "--debug" in options
     if debug:  # accepted anywhere, because it is added after the fact, at the end of the line that failed
         args = [*(arg for arg in options if arg != "--debug"), *names]
@@ -121,7 +131,7 @@ def _show_notices(*, quiet: bool) -> None:
 
 def _explain(error: Exception, *, as_json: bool) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        output.note(error.format_message())
+        output.warning(error.format_message())
         return REFUSED
     if isinstance(error, click.ClickException):
         usage = isinstance(error, click.UsageError) and error.ctx is not None

@@ -14,7 +14,8 @@ from lookalike.cli import options, output, sizes
 @click.argument("n", type=sizes.Count())
 @click.argument("dim", type=sizes.Count())
 @click.option("--kind", default="flat", show_default=True, help="flat, ivf, ivf-pq, hnsw, hnsw-sq8, ivf-pqfs, …")
-@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True,
+              help="How vectors are compared; l2 costs some kinds a table more.")  # fmt: skip
 @click.option("--m", type=int, help="Parts of a product code, or links of a graph node.")
 @click.option("--nlist", type=int, help="Cells.")
 @click.option("--set", "more", multiple=True, metavar="KEY=VALUE", help="Any other setting of the kind.")

@@ -117,17 +117,32 @@ def as_rows(rows: Sequence[Mapping[str, Any]], output_format: str) -> None:
         as_table(rows)
 
 
+def notes(*, shown: bool) -> None:
+    """Say whether `note` writes anything (`-q`: it does not); warnings and errors always do."""
+    global _notes_shown
+    _notes_shown = shown
+
+
+_notes_shown = True
+
+
 def note(text: str) -> None:
-    """Write one line to standard error."""
+    """Write one line to standard error, unless the user asked for quiet."""
+    if _notes_shown:
+        warning(text)
+
+
+def warning(text: str) -> None:
+    """Write one line to standard error that is needed to understand the exit code: also where quiet was asked for."""
     _write(sys.stderr, text + "\n")
 
 
 def error(message: str, hint: str = "", *, as_json: bool) -> None:
     """Write an error to standard error: one line, or one JSON object `{error, hint}`."""
     if as_json:
-        note(json.dumps({"error": message, "hint": hint}))
+        warning(json.dumps({"error": message, "hint": hint}))
     else:
-        note(f"lookalike: {message} {hint}".rstrip())
+        warning(f"lookalike: {message} {hint}".rstrip())
 
 
 @contextlib.contextmanager

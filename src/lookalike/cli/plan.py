@@ -65,11 +65,12 @@ def measure_rate() -> float:
 
 @click.command("plan")
 @click.option("--items", type=sizes.Count(), required=True, help="How many pictures: 1e8.")
-@click.option("--dim", type=sizes.Count(), default="512", show_default=True)
+@click.option("--dim", type=sizes.Count(), default="512", show_default=True, help="Length of a vector.")
 @click.option("--ram", type=sizes.Bytes(), help="Memory of the machine: 16GB.")
 @click.option("--latency", type=sizes.Milliseconds(), help="The longest a query may take: 50ms.")
 @click.option("--recall", type=click.FloatRange(0, 1), help="The least overlap with exact search: 0.95.")
-@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True,
+              help="How vectors are compared; l2 costs some kinds a table more.")  # fmt: skip
 @click.option("--measure/--no-measure", default=True, help="Measure this machine's scan bandwidth (0.3 s).")
 @click.option(
     "--rate",

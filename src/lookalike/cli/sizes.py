@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
 
 # decimal units, as disks and clouds are sold; binary ones by their own names
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+MOST = 10**15
+"""A count above this is a slip of the keyboard; below it the products of counts and bytes stay exact."""
 
 
 class Bytes(click.ParamType[int]):
@@ -23,7 +28,7 @@ class Bytes(click.ParamType[int]):
         digits = text.rstrip("BIKMGT")
         try:
             return int(float(digits) * UNITS[text[len(digits) :]])
-        except (ValueError, KeyError):
+        except (ValueError, KeyError, OverflowError):  # OverflowError: infinity
             self.fail(f"{value!r} is no size such as 16GB or 512MiB.", param, ctx)
 
 
@@ -41,9 +46,12 @@ class Milliseconds(click.ParamType[float]):
             (text[:-2], 1.0) if text.endswith("ms") else (text[:-1], 1000.0) if text.endswith("s") else (text, 1.0)
         )
         try:
-            return float(number) * factor
+            time = float(number) * factor
         except ValueError:
+            time = math.nan
+        if not math.isfinite(time):
             self.fail(f"{value!r} is no duration such as 50ms or 0.5s.", param, ctx)
+        return time
 
 
 class Count(click.ParamType[int]):
@@ -59,8 +67,8 @@ class Count(click.ParamType[int]):
             number = float(str(value).replace("_", "").replace(",", ""))
         except ValueError:
             number = 0.5
-        if number < 1 or number != int(number):
-            self.fail(f"{value!r} is no whole number from 1.", param, ctx)
+        if not 1 <= number <= MOST or number != int(number):
+            self.fail(f"{value!r} is no whole number from 1 to {MOST:.0e}.", param, ctx)
         return int(number)
 
 

@@ -19,7 +19,7 @@ from lookalike.cli import opening, options, output, sizes
 @click.option("--kinds", help="Only these kinds, separated by commas.")
 @click.option("--apply", is_flag=True, help="Build what was chosen, and search with it from now on.")
 @click.option("--chart", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw overlap against latency.")
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the vectors that ask.")
 @options.output_format("table", "json", "csv")
 @options.running
 def command(**settings: Any) -> None:

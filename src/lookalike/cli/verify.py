@@ -15,7 +15,7 @@ from lookalike.cli.main import CHECK_FAILED
 @click.option(
     "--sample", type=click.IntRange(min=0), default=32, show_default=True, help="Files hashed and embedded again."
 )
-@click.option("--seed", type=int, default=0, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True, help="Chooses the sample.")
 @options.output_format("table", "json")
 @options.running
 @click.pass_context
