@@ -15,4 +15,4 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if collection_path.parent != _TRAIN or collection_path.suffix != ".py" or importlib.util.find_spec("torch"):
         return None
     needs = _TORCH.search(collection_path.read_text(encoding="utf-8"))
-    return True if needs or collection_path.name == "export.py" else None
+    return True if needs or collection_path.name in ("export.py", "metric_learning.py") else None

@@ -34,6 +34,7 @@ def ranks_of(queries, gallery, q_labels, g_labels):
 @pytest.mark.parametrize("ties", [False, True])
 def test_pytorch_metric_learning_gives_the_same_map_at_r_r_precision_and_map(seed, ties):
     torch = pytest.importorskip("torch")
+    pytest.importorskip("lookalike.train.metric_learning")  # first, so that faiss stays as it is
     accuracy = pytest.importorskip("pytorch_metric_learning.utils.accuracy_calculator")
     queries, gallery, q_labels, g_labels = case(seed, ties=ties)
 

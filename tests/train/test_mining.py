@@ -12,11 +12,11 @@ pytest.importorskip("pytorch_metric_learning")
 
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from pytorch_metric_learning.distances import CosineSimilarity  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from lookalike.errors import InputError  # noqa: E402
 from lookalike.train.distance import UnitDistance  # noqa: E402
+from lookalike.train.metric_learning import distances  # noqa: E402
 from lookalike.train.mining import SemiHardMiner  # noqa: E402
 
 
@@ -76,7 +76,7 @@ def test_an_anchor_without_a_positive_or_a_negative_gives_no_triplet():
 
 def test_a_similarity_is_refused_where_a_distance_is_needed():
     with pytest.raises(InputError, match="distance"):
-        SemiHardMiner(distance=CosineSimilarity())
+        SemiHardMiner(distance=distances.CosineSimilarity())
 
 
 class _Largest(TorchDispatchMode):
@@ -102,3 +102,13 @@ def test_no_tensor_is_larger_than_the_square_of_the_batch(every_positive):
     with _Largest() as largest:
         SemiHardMiner(every_positive=every_positive).mine(vectors, labels, vectors, labels)
     assert largest.numel == batch**2
+
+
+def test_the_library_of_losses_leaves_the_search_of_faiss_as_it_is():
+    import subprocess
+    import sys
+
+    code = (
+        "import faiss; before = faiss.Index.search; import lookalike.train.mining; assert faiss.Index.search is before"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

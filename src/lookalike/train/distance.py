@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from pytorch_metric_learning.distances import LpDistance
-from pytorch_metric_learning.reducers import AvgNonZeroReducer
 from torch import Tensor, cdist
 
+from lookalike.train.metric_learning import distances, reducers
 
-class UnitDistance(LpDistance):
+
+class UnitDistance(distances.LpDistance):
     """√(2 − 2·cos), or its square, between rows scaled to length 1.
 
     Unlike the base class it never takes the matrix-product shortcut ‖a‖² − 2ab + ‖b‖², which puts equal float32 rows
@@ -26,7 +26,7 @@ class UnitDistance(LpDistance):
         return cdist(query_emb, other, p=2.0, compute_mode="donot_use_mm_for_euclid_dist")
 
 
-class OpenMean(AvgNonZeroReducer):
+class OpenMean(reducers.AvgNonZeroReducer):
     """The mean over the losses above 0, added up in float64: a hundred times the margin is the margin in the mean."""
 
     def element_reduction_helper(self, losses: Tensor, embeddings: Tensor) -> Tensor:

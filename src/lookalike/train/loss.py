@@ -49,7 +49,7 @@ class Loss:
             MissingExtraError: pytorch-metric-learning is not installed.
         """
         try:
-            from pytorch_metric_learning import losses  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            from lookalike.train.metric_learning import losses
         except ImportError as error:
             raise MissingExtraError("Training", "train") from error
         made = {} if self.pairs else {"num_classes": classes, "embedding_size": dim}

@@ -10,20 +10,19 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import torch
-from pytorch_metric_learning.distances import BaseDistance
-from pytorch_metric_learning.miners import BaseMiner, BatchHardMiner
 from torch import Tensor
 
 from lookalike.errors import InputError, UnknownNameError
 from lookalike.train.distance import UnitDistance
 from lookalike.train.loss import Loss
+from lookalike.train.metric_learning import distances, miners
 from lookalike.train.triplets import check_margin
 
 Triplets: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """Rows of anchors, positives and negatives, one entry a triplet."""
 
 
-class SemiHardMiner(BaseMiner):
+class SemiHardMiner(miners.BaseMiner):
     """One triplet an anchor, by the rule of FaceNet (Schroff et al., 2015, section 3.2).
 
     The positive is the hardest, the farthest of its class. The negative is the nearest inside the open interval
@@ -36,7 +35,7 @@ class SemiHardMiner(BaseMiner):
     """
 
     def __init__(
-        self, *, margin: float = 0.2, every_positive: bool = False, distance: BaseDistance | None = None
+        self, *, margin: float = 0.2, every_positive: bool = False, distance: distances.BaseDistance | None = None
     ) -> None:
         super().__init__(distance=distance or UnitDistance())
         if self.distance.is_inverted:
@@ -77,7 +76,7 @@ def _all(_loss: Loss) -> None:
 
 
 def _batch_hard(loss: Loss) -> Any:
-    return BatchHardMiner(distance=UnitDistance(squared=loss.squared))
+    return miners.BatchHardMiner(distance=UnitDistance(squared=loss.squared))
 
 
 def _semi_hard(loss: Loss) -> Any:

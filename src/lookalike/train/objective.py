@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from pytorch_metric_learning.losses import CrossBatchMemory
 from torch import Tensor, nn
 
 from lookalike.train.loss import Loss
+from lookalike.train.metric_learning import losses
 from lookalike.train.mining import make_miner
 
 
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     learns: bool
 
 
-class Queue(CrossBatchMemory):
+class Queue(losses.CrossBatchMemory):
     """The library's queue of earlier vectors, whose position is saved with its contents."""
 
     def get_extra_state(self) -> dict[str, Any]:
