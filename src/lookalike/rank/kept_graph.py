@@ -24,7 +24,7 @@ from lookalike.rank.kreciprocal import KReciprocal
 
 KIND = "graph"
 _FILE, _IDS = "graph.npz", "ids.npy"
-_MOST_CHANGED = 0.2  # adding costs its share of a build, and one twenty-fifth more an item: beyond this, build anew
+_MOST_CHANGED = 0.2  # m new items cost m·n distances and a build n²/2: beyond a fifth an update saves little
 _log = logging.getLogger("lookalike")
 
 
