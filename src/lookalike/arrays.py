@@ -87,6 +87,37 @@ def as_ids(values: npt.ArrayLike, n: int, *, name: str = "ids") -> Ids:
     return ids
 
 
+def wanted_ids(values: npt.ArrayLike, *, name: str = "ids") -> Ids:
+    """Return (n,) ids somebody asks for; one id is (1,), and an id may stand twice.
+
+    Raises:
+        InputTypeError: not whole numbers: 1.5 is not taken for 1.
+        InputError: a number beyond 64 bits, which no item has.
+
+    >>> wanted_ids([3, 3]).tolist(), wanted_ids(7).tolist(), wanted_ids([]).tolist()
+    ([3, 3], [7], [])
+    """
+    array = np.asarray(values).ravel()
+    if not array.size:
+        return np.empty(0, np.int64)
+    if array.dtype.kind == "O" and all(isinstance(each, int) and not isinstance(each, bool) for each in array):
+        raise InputError(f"{name} holds a number of more than 64 bits; no item has such an id.")
+    if array.dtype.kind not in "iu":
+        raise InputTypeError(f"{name} must be whole numbers, not {array.dtype}.")
+    if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
+        raise InputError(f"{name} holds {array.max()}; no item has such an id.")
+    return array.astype(np.int64)
+
+
+def check_paths(paths: Sequence[str], *, name: str = "paths") -> None:
+    """Raise InputTypeError unless these are several texts: one text is not taken for a list of letters."""
+    if isinstance(paths, str | bytes):
+        raise InputTypeError(f"{name} must be a list of paths, not the single {paths!r}.")
+    for path in paths:
+        if not isinstance(path, str):
+            raise InputTypeError(f"{name} must hold text, not {type(path).__name__}.")
+
+
 def factorise(*columns: Sequence[Any] | npt.NDArray[Any]) -> tuple[Codes, ...]:
     """Give equal labels of all columns the same code; a missing label (None, NaN, "") gets -1.
 

@@ -268,3 +268,30 @@ def test_any_history_gives_the_answers_of_a_dictionary(tmp_path_factory, operati
             assert len(shop) == len(vectors)
     finally:
         shop.close()
+
+
+def test_an_id_or_a_path_that_is_none_is_refused_and_nothing_is_changed(raw):
+    before, revision = raw.ids().tolist(), raw.revision
+    for wrong in ([1.5], ["1"], [True], [None]):
+        for ask in (raw.vectors, raw.paths, lambda ids: raw.delete(ids=ids)):
+            with pytest.raises(InputTypeError, match="whole numbers"):
+                ask(wrong)
+    for huge in (10**30, 2**64 - 1, 2**63):
+        with pytest.raises(InputError, match="no item has such an id"):
+            raw.search(huge)
+        with pytest.raises(InputError, match="no item has such an id"):
+            raw.delete(ids=[huge])
+    one = rows_like(raw, 1)
+    with pytest.raises(InputTypeError, match="not the single 'ab'"):
+        raw.upsert("ab", np.vstack([one, one]))
+    with pytest.raises(InputTypeError, match="must hold text, not int"):
+        raw.upsert([7], one)
+    with pytest.raises(InputTypeError, match="not the single 'a'"):
+        raw.delete(paths="a")
+    with pytest.raises(InputTypeError, match="A filter is a text"):
+        raw.ids(where=5)
+    assert (raw.ids().tolist(), raw.revision) == (before, revision)
+
+
+def rows_like(shop, n):
+    return np.ones((n, shop.dim), np.float32) / np.float32(shop.dim) ** 0.5

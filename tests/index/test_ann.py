@@ -290,6 +290,13 @@ def test_one_search_may_set_its_own_effort() -> None:
         assert high >= 0.99
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_k_may_be_any_whole_number_type(kind: str) -> None:
+    index = build(np.random.default_rng(0).normal(size=(300, 16)), kind=kind)
+    query = np.ones((1, 16))
+    assert index.search(query, np.int64(3))[0][0].tolist() == index.search(query, 3)[0][0].tolist()
+
+
 def test_bad_input_is_refused_by_name() -> None:
     index = built("ivf")
     with pytest.raises(ShapeError, match="queries has 5 columns where 32 were expected"):

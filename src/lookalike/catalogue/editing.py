@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lookalike.arrays import Ids, Vectors, as_vectors, same_length
+from lookalike.arrays import Ids, Vectors, as_vectors, check_paths, same_length, wanted_ids
 from lookalike.catalogue import cards, columns, items, view
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
@@ -55,6 +55,7 @@ class Editing:
             ShapeError: lengths or dimension differ.
             NonFiniteError: NaN, infinity or length zero.
         """
+        check_paths(paths)
         checked = as_vectors(vectors, dim=self.stored.card.dim)
         same_length(paths=paths, vectors=checked, **dict(columns or {}))
         _each_once(paths)
@@ -87,7 +88,7 @@ class Editing:
         if (ids is None) == (paths is None):
             raise InputError("Say which items to delete, by ids or by paths.")
         with self.database.writing("delete"), self.database.commit() as connection:
-            named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
+            named = _named(ids, paths)
             known = _located(connection, named, self.root, by_id=ids is not None)
             doomed = [_present(known, key) for key in named]
             items.delete(connection, doomed, self.database.revision())
@@ -114,7 +115,7 @@ class Editing:
         """
         if (ids is None) == (paths is None):
             raise InputError("Say which items the columns belong to, by ids or by paths.")
-        named: list[Any] = list(paths or ()) if ids is None else [int(number) for number in np.asarray(ids).ravel()]
+        named = _named(ids, paths)
         same_length(items=named, **dict(values))
         with self.database.writing("set columns"), self.database.commit() as connection:
             known = _located(connection, named, self.root, by_id=ids is not None)
@@ -188,6 +189,14 @@ class Editing:
                 hint="Name the folder their paths start from; if the pictures are gone, say so with allow_empty "
                 "(--allow-empty).",
             )
+
+
+def _named(ids: npt.ArrayLike | None, paths: Sequence[str] | None) -> list[Any]:
+    """Return the items as the caller named them, by id or by path."""
+    if ids is not None:
+        return [int(number) for number in wanted_ids(ids)]
+    check_paths(paths or ())
+    return list(paths or ())
 
 
 def _write_columns(

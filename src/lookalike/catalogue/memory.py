@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from lookalike.arrays import Ids, Vectors, as_vectors, unit
+from lookalike.arrays import Ids, Vectors, as_vectors, unit, wanted_ids
 from lookalike.catalogue.store import Hits
 from lookalike.embed.encoder import Card
 from lookalike.embed.pipeline import Progress, embed_all, encode_all
@@ -136,11 +136,13 @@ class MemoryStore:
         """
         _no_filter(where)
         rows = as_vectors(queries, name="queries", dim=self.dim)
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise InputTypeError(f"k must be a whole number, not {k!r}.")
         if k < 1:
-            raise CutOffError(k, len(self))
+            raise CutOffError(int(k), len(self))
         if self._metric == "cosine":
             unit(rows, name="queries")
-        return self._search(rows, min(k, len(self)))
+        return self._search(rows, min(int(k), len(self)))
 
     def vectors(self, ids: Ids) -> Vectors:
         """(n, d) vectors of these items, in this order.
@@ -157,7 +159,7 @@ class MemoryStore:
             InputError: an id the store does not hold.
         """
         self._rows(ids)
-        return [self._paths[i] for i in np.asarray(ids, dtype=np.int64)]
+        return [self._paths[i] for i in wanted_ids(ids)]
 
     def ids_of(self, paths: Sequence[str]) -> Ids:
         """Ids of the items at these paths, in this order.
@@ -211,7 +213,7 @@ class MemoryStore:
         return out
 
     def _rows(self, ids: Ids) -> Ids:
-        wanted = np.asarray(ids, dtype=np.int64)
+        wanted = wanted_ids(ids)
         rows = np.searchsorted(self._ids, wanted)
         held = self._ids[np.minimum(rows, len(self._ids) - 1)] == wanted
         if not held.all():

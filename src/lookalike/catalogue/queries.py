@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from lookalike.arrays import Ids, Vectors, as_vectors
+from lookalike.arrays import Ids, Vectors, as_vectors, wanted_ids
 from lookalike.embed.encoder import Encoder
 from lookalike.embed.pipeline import embed_all
 from lookalike.embed.sources import Item
@@ -46,7 +46,7 @@ def embedded(
         if isinstance(query, bool):
             raise InputTypeError("A query is a picture, a vector or the id of an item, not a bool.")
         if isinstance(query, int | np.integer):
-            out[row] = vectors(np.array([query], dtype=np.int64))[0]
+            out[row] = vectors(wanted_ids(query, name="the query"))[0]
         elif isinstance(query, np.ndarray) and query.ndim == 1:
             out[row] = as_vectors(query[None], name=f"query {row}", dim=dim)[0]
         elif isinstance(query, str | os.PathLike | bytes | np.ndarray | Image.Image):

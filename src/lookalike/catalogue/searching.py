@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookalike.arrays import Ids, Vectors, as_vectors, unit
+from lookalike.arrays import Ids, Vectors, as_vectors, check_paths, unit, wanted_ids
 from lookalike.catalogue import columns, indexes, items, view, where
 from lookalike.catalogue.cards import StoredEncoder
 from lookalike.catalogue.database import Database
@@ -69,6 +69,8 @@ class Searching:
             return present.ids if where is None else self._passing(connection, present, where)
 
     def _passing(self, connection: sqlite3.Connection, present: View, text: str) -> Ids:
+        if not isinstance(text, str):
+            raise InputTypeError(f"A filter is a text such as \"label = 'shoe'\", not {type(text).__name__}.")
         condition = where.parse(text, columns.fields(connection))
         rows = connection.execute(f"SELECT id FROM items WHERE {condition.sql}", condition.values)
         found = np.sort(np.fromiter((row[0] for row in rows), dtype=np.int64))
@@ -80,7 +82,7 @@ class Searching:
         Raises:
             InputError: an id the catalogue does not hold.
         """
-        return self.view().rows(np.asarray(ids, dtype=np.int64).ravel())
+        return self.view().rows(wanted_ids(ids))
 
     def paths(self, ids: Ids) -> list[str]:
         """Paths of these items relative to the root, in this order.
@@ -89,7 +91,7 @@ class Searching:
             InputError: an id the catalogue does not hold.
         """
         with self.database.reading() as connection:
-            return _paths(connection, np.asarray(ids, dtype=np.int64).ravel())
+            return _paths(connection, wanted_ids(ids))
 
     def ids_of(self, paths: Sequence[str]) -> Ids:
         """Ids of the items at these paths (relative to the root, or absolute and below it), in this order.
@@ -97,6 +99,7 @@ class Searching:
         Raises:
             InputError: a path the catalogue does not hold.
         """
+        check_paths(paths)
         with self.database.reading() as connection:
             found = located(connection, paths, self.root)
         for path in paths:
@@ -123,7 +126,7 @@ class Searching:
             if not exact:
                 self._index = indexes.opened(self.database, connection, self.stored, present, self._index)
                 index = present.flat if self._index is None else self._index.index
-            return index.search(checked, k, allowed=allowed, threads=self.threads)
+            return index.search(checked, int(k), allowed=allowed, threads=self.threads)
 
     def _checked(self, queries: Vectors, k: int) -> Vectors:
         checked = as_vectors(queries, name="queries", dim=self.stored.card.dim)

@@ -136,6 +136,7 @@ class AnnIndex:
             raise InputTypeError(f"k must be a whole number, not {k!r}.")
         if k < 1:
             raise InputError(f"k={k}: ask for at least 1 neighbour.")
+        k = int(k)  # FAISS takes Python's own numbers only
         view = self._view(allowed, settings, exact=exact)
         barred = as_exclusions(exclude, len(asked.given))
         need = k if barred is None else k + max(map(len, barred), default=0)
@@ -307,6 +308,8 @@ def build(
     if len(known) > 1 and not (np.diff(known) > 0).all():
         order = np.argsort(known)
         known, checked = known[order], checked[order]
+    if seed < 0:
+        raise InputError(f"seed={seed}: a seed is a whole number from 0.")
     asked = settings_for(kind) if isinstance(kind, str) else kind
     settings, notices = resolve(asked, len(checked), checked.shape[1])
     scale = settings.kind == "flat" or getattr(settings, "refine", "none") == "vectors"
