@@ -162,7 +162,7 @@ def _verify(settings: Mapping[str, Any]) -> Verify | None:
     from lookalike.rank.verification import verify_stage
 
     source = settings["source"]
-    catalogue = source if source is not None and (source / "catalogue.db").exists() else None
+    catalogue = source if isinstance(source, Path) and (source / "catalogue.db").exists() else None
     chosen = Geometric(min_inliers=settings["min_inliers"])
     return verify_stage(chosen, catalogue=catalogue, threads=settings["threads"])
 
