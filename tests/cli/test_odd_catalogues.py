@@ -83,3 +83,33 @@ def test_index_adds_a_second_encoder_beside_the_first(run_here, shop, photos, tm
         assert [(card.name, card.dim) for card in opened.cards()] == [("builtin:effnet-lite0", 1280), (second, 3)]
     assert run_here("search", shop, "--item", 1, "--encoder", second, "--format", "paths").code == 0
     assert "unchanged 12" in run_here("index", shop, photos).out  # none named: the encoder it was made with
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        (None, [], "There is no file"),
+        ("path;label\nred/0.png;a\nred/0.png;b\n", [], "stands on line 2 and on line 3"),
+        ("path,sku\nred/0.png,7\n", ["--identity", "skus"], "Did you mean 'sku'?"),
+    ],
+)
+def test_a_table_that_cannot_be_meant_is_refused_before_anything_is_embedded(
+    run_here, photos, tmp_path, table, options, said
+):
+    if table is not None:
+        (tmp_path / "labels.csv").write_text(table)
+    done = run_here("index", "shop.la", photos, "--labels", "labels.csv", *options)
+    assert done.code == 2
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1
+    assert not Path("shop.la").exists()
+
+
+def test_a_table_of_any_name_is_found_again_by_the_next_sync(run_here, photos, tmp_path):
+    table = tmp_path / 'my "labels" \\ 😀.csv'
+    table.write_text("path,sku\nred/0.png,7\n")
+    assert run_here("index", "shop.la", photos, "--labels", table.name).code == 0
+    table.write_text("path,sku\nred/0.png,8\n")
+    assert run_here("sync", "shop.la").code == 0
+    with Catalogue.open("shop.la", readonly=True) as shop:
+        assert shop.column("sku", shop.ids_of(["red/0.png"])) == [8]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from click.core import ParameterSource
 
 from lookalike.cli import options, output
 from lookalike.cli import photos as where
-from lookalike.cli.sync import bring_up_to_date
+from lookalike.cli.sync import bring_up_to_date, check_tables
 
 if TYPE_CHECKING:
     from lookalike.catalogue.catalogue import Catalogue
@@ -51,6 +52,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     root = where.root_of(photos)
     if root != photos:
         settings["source"] = photos
+    check_tables(root, settings)
     if (folder / "catalogue.db").exists():
         catalogue = _opened(ctx, folder, settings)
         if (catalogue.root and catalogue.root.resolve()) != (root and root.resolve()):
@@ -107,9 +109,18 @@ def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
     lines = ["# Defaults of this catalogue, a table a verb: flags come before them.", "[sync]"]
     if "source" in settings:
         source = settings["source"]
-        lines.append(f'source = "{source.resolve() if isinstance(source, Path) else source}"')
+        lines.append(f"source = {_quoted(source.resolve() if isinstance(source, Path) else source)}")
     if settings["labels"]:
-        lines.append(f'labels = "{settings["labels"].resolve()}"')
+        lines.append(f"labels = {_quoted(settings['labels'].resolve())}")
     if settings["identity"]:
-        lines += ["[eval]", f'identity = "{settings["identity"]}"']
+        lines += ["[eval]", f"identity = {_quoted(settings['identity'])}"]
     (folder / "lookalike.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _quoted(value: object) -> str:
+    r"""Write a text as TOML does.
+
+    >>> print(_quoted('a "b"\\c😀'))
+    "a \"b\"\\c😀"
+    """
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", r"\u007f")

@@ -44,9 +44,33 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
     from lookalike.catalogue.catalogue import Catalogue
 
     with Catalogue.open(settings["catalogue"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
+        check_tables(settings["root"] or catalogue.root, settings)
         if settings["root"]:
             catalogue.set_root(settings["root"], allow_empty=settings["allow_empty"])
         ctx.exit(bring_up_to_date(catalogue, settings))
+
+
+def check_tables(root: Path | None, settings: dict[str, Any]) -> None:
+    """Raise what is wrong with --labels and --identity before anything is embedded or written.
+
+    Raises:
+        NotFoundError: no such table.
+        InputError: a table that cannot be meant, a name that is not UTF-8, or no such column; those that exist are
+            listed.
+    """
+    from lookalike.datasets.table import read_table
+    from lookalike.errors import InputError
+
+    if not settings["labels"]:
+        return
+    table = Path(settings["labels"])
+    try:
+        str(table.resolve()).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"The name {str(table)!r} is not UTF-8, and lookalike.toml, which keeps it, is.") from None
+    rows = read_table(table, root=root)
+    if settings.get("identity"):
+        rows.column(settings["identity"])
 
 
 def bring_up_to_date(catalogue: Catalogue, settings: dict[str, Any]) -> int:
