@@ -141,6 +141,8 @@ def _others(settings: Mapping[str, Any], catalogue: Catalogue) -> list[Catalogue
     """Open the catalogue by each of its other encoders, where their rankings are to be fused."""
     if not settings["fuse"]:
         return []
+    if isinstance(settings["catalogue"], str):
+        raise click.UsageError("--fuse asks several encoders, and an engine holds the vectors of one.")
     if settings["vector"]:
         raise click.UsageError("--fuse asks several encoders, and --vector has the vectors of one.")
     others = [card.digest for card in catalogue.cards() if card.digest != catalogue.card.digest]
@@ -162,6 +164,8 @@ def _reranker(settings: Mapping[str, Any]) -> RerankStage | None:
 def _checks(settings: Mapping[str, Any], catalogue: Catalogue, asked: Sequence[tuple[str, Term]]) -> Checks | None:
     if not settings["verify"]:
         return None
+    if isinstance(settings["catalogue"], str):
+        raise click.UsageError("--verify compares pictures, and an engine holds vectors: verify in a catalogue.")
     from lookalike.cli.checks import Checks
 
     return Checks(settings, catalogue, [term for _, term in asked])
