@@ -161,6 +161,24 @@ with whole(Path(sys.argv[1])) as out:
 """
 
 
+def test_a_backup_keeps_the_settings_and_remembers_the_index(tmp_path, photos, grid):
+    with Catalogue.create(tmp_path / "shop.la", root=photos, encoder=grid, threads=1) as shop:
+        shop.upsert(names(300), rows(300))
+        shop.build_index("ivf", seed=3)
+        (shop.folder / "lookalike.toml").write_text('[sync]\nlabels = "labels.csv"\n')
+        made = shop.index_info()
+        copied = shop.backup(tmp_path / "copy.la")
+        with pytest.raises(CatalogueError, match="lies in the catalogue itself"):
+            shop.backup(shop.folder / "inner" / "copy.la")
+    assert (copied / "lookalike.toml").read_text() == '[sync]\nlabels = "labels.csv"\n'
+    with Catalogue.open(copied, encoder=grid, threads=1) as again:
+        assert again.index_info() is None  # not copied: exact search answers
+        assert again.search(rows(300)[7], k=1)[0].paths == ("i7",)
+        again.sync()
+        assert (again.index_info().kind, again.index_info().settings) == (made.kind, made.settings)
+        assert not again.verify(sample=0).problems
+
+
 def test_what_a_killed_copy_leaves_is_cleared_by_the_next_and_a_running_one_is_not(shop, tmp_path):
     target = tmp_path / "copy [1].la"
     others = [
