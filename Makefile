@@ -50,7 +50,7 @@ $(CORE): requirements/core.txt
 	@rm -f $(VENV)/.core-* && touch $@
 
 $(HERE): $(CORE)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@LOOKALIKE_WEB=skip $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@rm -f $(VENV)/.project-* && touch $@
 
 $(TEST): $(CORE) requirements/test.txt
@@ -62,5 +62,5 @@ $(BENCH): requirements/core.txt requirements/bench.txt
 	$(PYTHON) scripts/require_python.py
 	test -x $(BENCH_VENV)/bin/python || $(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/core.txt -r requirements/bench.txt
-	$(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	LOOKALIKE_WEB=skip $(BENCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	rm -f $(BENCH_VENV)/.bench-* && touch $@

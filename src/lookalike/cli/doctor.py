@@ -27,7 +27,7 @@ EXTRAS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "geometry": (("opencv-python-headless",), "geometric verification"),
     "maps": (("umap-learn",), "UMAP maps in the web app (PCA is always there)"),
     "cluster": (("dask", "distributed", "fsspec"), "embedding on several machines"),
-    "pgvector": (("psycopg", "pgvector"), "searching in PostgreSQL"),
+    "pgvector": (("psycopg",), "searching in PostgreSQL"),
     "milvus": (("pymilvus",), "searching in Milvus"),
 }
 

@@ -14,6 +14,7 @@ import numpy as np
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.cli import output
 from lookalike.cli.failures import list_failures
+from lookalike.cli.opening import open_store
 from lookalike.datasets.folder import read_folder
 from lookalike.datasets.pictures import LabelledPictures
 from lookalike.datasets.protocols import Benchmark, read_protocol
@@ -67,7 +68,7 @@ def read_inputs(settings: Mapping[str, Any]) -> Inputs:
         )
     relevance = settings["relevance"] or settings["label"] or "label"
     source = settings["source"]
-    if source is not None and (source / "catalogue.db").exists():
+    if isinstance(source, str) or (source is not None and (source / "catalogue.db").exists()):
         return _from_catalogue(settings, relevance)
     if source is not None:
         return _from_pictures(settings, relevance)
@@ -102,11 +103,11 @@ def _side(settings: Mapping[str, Any], vectors: str, labels: str, relevance: str
 
 def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
     """Take the stored vectors; nothing is embedded. The encoder is the one the catalogue was made with."""
-    with Catalogue.open(
-        settings["source"], encoder=settings["encoder"], readonly=True, threads=settings["threads"]
-    ) as catalogue:
+    with open_store(settings["source"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
         everything = Side.of_catalogue(catalogue)
         if settings.get("fuse"):
+            if not isinstance(catalogue, Catalogue):
+                raise InputError("A store on an engine holds the vectors of one encoder, so there is nothing to fuse.")
             everything = _by_all_encoders(everything, catalogue, settings)
         ids, names = everything.ids, everything.names
         for column in filter(None, (relevance, settings["camera"], settings["identity"])):
@@ -128,8 +129,12 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
     )  # fmt: skip
 
 
-def _by_all_encoders(everything: Side, catalogue: Catalogue, settings: Mapping[str, Any]) -> Side:
+def _by_all_encoders(everything: Side, catalogue: Any, settings: Mapping[str, Any]) -> Side:
     """Add the vectors of the catalogue's other encoders; an item one of them lacks is left out."""
+    from lookalike.catalogue.catalogue import Catalogue
+
+    if not isinstance(catalogue, Catalogue):
+        raise InputError("An external engine holds one encoder's vectors, so there is nothing to fuse.")
     for card in catalogue.cards():
         if card.digest == catalogue.card.digest:
             continue

@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from lookalike.cli.settings import catalogue_argument
+from lookalike.cli.opening import Place, store_argument
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXISTING = click.Path(path_type=Path)
 
 _PICTURES = (
-    click.argument("source", required=False, type=EXISTING, is_eager=True, callback=catalogue_argument),
+    click.argument("source", required=False, type=Place(), is_eager=True, callback=store_argument),
     click.option("--encoder", help="See: lookalike models list. [default: builtin:effnet-lite0, or the catalogue's]"),
     click.option("--label", metavar="COLUMN", help="The column that says what a picture shows. [default: label]"),
     click.option("--identity", metavar="COLUMN", help="The column that says which one it shows."),

@@ -14,6 +14,7 @@ from lookalike.errors import InputError, ShapeError
 
 if TYPE_CHECKING:
     from lookalike.catalogue.catalogue import Catalogue
+    from lookalike.catalogue.external.store import ExternalStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class Side:
         return cls(vectors=vectors, ids=numbers, columns=pictures.columns, names=pictures.names, paths=pictures.paths)
 
     @classmethod
-    def of_catalogue(cls, catalogue: Catalogue) -> Side:
+    def of_catalogue(cls, catalogue: Catalogue | ExternalStore) -> Side:
         """Take every item of a catalogue with its stored vector and columns, in id order; nothing is embedded."""
         ids = catalogue.ids()
         return cls(
