@@ -131,7 +131,6 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
 
 def _by_all_encoders(everything: Side, catalogue: Any, settings: Mapping[str, Any]) -> Side:
     """Add the vectors of the catalogue's other encoders; an item one of them lacks is left out."""
-    from lookalike.catalogue.catalogue import Catalogue
 
     if not isinstance(catalogue, Catalogue):
         raise InputError("An external engine holds one encoder's vectors, so there is nothing to fuse.")
