@@ -106,8 +106,6 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
     with open_store(settings["source"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
         everything = Side.of_catalogue(catalogue)
         if settings.get("fuse"):
-            if not isinstance(catalogue, Catalogue):
-                raise InputError("A store on an engine holds the vectors of one encoder, so there is nothing to fuse.")
             everything = _by_all_encoders(everything, catalogue, settings)
         ids, names = everything.ids, everything.names
         for column in filter(None, (relevance, settings["camera"], settings["identity"])):
@@ -131,7 +129,6 @@ def _from_catalogue(settings: Mapping[str, Any], relevance: str) -> Inputs:
 
 def _by_all_encoders(everything: Side, catalogue: Any, settings: Mapping[str, Any]) -> Side:
     """Add the vectors of the catalogue's other encoders; an item one of them lacks is left out."""
-
     if not isinstance(catalogue, Catalogue):
         raise InputError("An external engine holds one encoder's vectors, so there is nothing to fuse.")
     for card in catalogue.cards():
