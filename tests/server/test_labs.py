@@ -173,7 +173,9 @@ def test_an_impossible_index_is_refused_with_both_numbers(client):
 def test_a_query_board_fails_cell_by_cell(client):
     cells = client.post("labs/board", {"prompts": ["red"], "items": [1], "k": 3, "bins": 7}).json["cells"]
     assert [(cell["query"], cell["status"]) for cell in cells] == [("red", "failed"), ("item 1", "ok")]
-    assert "cannot read a text" in cells[0]["problem"]["detail"]
+    refused = cells[0]["problem"]
+    assert (refused["status"], "open_clip:" in refused["hint"]) == (422, True)
+    assert "builtin:effnet-lite0" in refused["detail"]
     scores = cells[1]["scores"]
     assert (sum(scores["counts"]), len(scores["edges"])) == (17, 8)
     found = client.post("search", {"terms": [{"item": 1}], "k": 3}).json["candidates"]

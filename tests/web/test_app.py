@@ -45,7 +45,7 @@ def test_parts_are_added_and_taken_away_and_stay_in_the_address(browse: Scenario
 
 def test_a_text_is_refused_by_an_encoder_of_pictures_with_its_reason(browse: Scenario) -> None:
     found = browse("refused text")
-    assert "cannot read a text" in found["said"] and "open_clip" in found["said"]
+    assert "builtin:effnet-lite0" in found["said"] and "open_clip:" in found["said"]
     assert "Text is off" in found["note"]
 
 

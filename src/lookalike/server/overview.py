@@ -9,6 +9,7 @@ from collections import Counter
 from lookalike.catalogue import columns
 from lookalike.catalogue.catalogue import Catalogue
 from lookalike.embed.encoder import Card
+from lookalike.embed.text import no_text_tower
 from lookalike.errors import MissingExtraError
 from lookalike.images.load import REASONS
 from lookalike.index.kinds import KINDS
@@ -29,11 +30,6 @@ from lookalike.server.training import missing
 from lookalike.train.losses import LOSSES
 
 _UMAP = "neighbours kept together; axes and distances between groups mean nothing"
-
-_TEXT_HINT = (
-    "Make the catalogue with an encoder that has a text tower, such as open_clip:ViT-B-32/openai; "
-    "`lookalike models list` shows which do."
-)
 
 
 def catalogue_info(shop: Shop) -> CatalogueInfo:
@@ -71,7 +67,7 @@ def catalogue_info(shop: Shop) -> CatalogueInfo:
 
 def encoder_info(card: Card) -> EncoderInfo:
     """Describe an encoder."""
-    refusal = None if card.supports_text else f"{card.name} sees pictures only and cannot read a text. {_TEXT_HINT}"
+    refusal = None if card.supports_text else str(no_text_tower(card.name))
     return EncoderInfo(
         name=card.name, dim=card.dim, digest=card.digest, pooling=card.pooling, image_size=card.image_size,
         normalised=card.normalised, licence=card.licence, supports_text=card.supports_text, text_refusal=refusal,

@@ -38,8 +38,8 @@ def answer(shop: Shop, request: SearchRequest, pictures: Sequence[bytes] = ()) -
     """Rank the items for one query.
 
     Raises:
-        InputError: nothing is asked, an item that is not there, a picture that cannot be read.
-        EncoderMismatchError: a text for an encoder that reads none.
+        InputError: nothing is asked, an item that is not there, a picture that cannot be read, a text for an encoder
+            of pictures only.
     """
     started = time.perf_counter()
     store = shop.store(request.encoder)
