@@ -50,7 +50,7 @@ def test_examples_of_a_help_text_keep_their_lines():
 
 
 OURS = ("index", "sync", "search", "duplicates", "memory", "plan", "tune", "verify", "backup", "export", "formats",
-        "doctor", "demo", "models")  # fmt: skip
+        "doctor", "demo", "models", "eval", "tune-rank", "train", "leaks", "leaderboard")  # fmt: skip
 
 
 @pytest.mark.parametrize("verb", OURS)

@@ -45,7 +45,8 @@ _NOT_WITH_FOLDS = (
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--ks", type=options.CutOffs(), default="1,5,10", show_default=True, help="Cut-offs of recall@K.")
 @click.option("--metrics", metavar="NAME,NAME,…", help="Compute these beside recall@K: mrr,map@r,ndcg. [default: all]")
-@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True,
+              help="How vectors are compared: an angle, an inner product or a distance.")  # fmt: skip
 @click.option("--self-match", is_flag=True, help="Let each query find itself; the report says: not a measurement.")
 @click.option("--fail-under", type=options.Threshold(), multiple=True, help="Exit with 1 below it: recall@1=0.6.")
 @click.option("--save", type=click.Path(path_type=Path), metavar="FOLDER",

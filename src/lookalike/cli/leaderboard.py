@@ -12,7 +12,7 @@ from lookalike.cli import options, output
 
 @click.command("leaderboard")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
-@click.option("--metric", default="recall@1", show_default=True)
+@click.option("--metric", default="recall@1", show_default=True, help="What orders them: recall@5, map, …")
 @options.output_format("table", "json", "csv")
 def command(folder: Path, metric: str, output_format: str) -> None:
     """Order the runs at or below FOLDER (a catalogue, or a folder of runs) by a metric, protocol by protocol."""

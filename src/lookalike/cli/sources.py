@@ -28,8 +28,10 @@ _PICTURES = (
 
 _SPLIT = (
     click.option("--split-column", metavar="COLUMN", help="The column that says who asks and who answers."),
-    click.option("--query-split", metavar="VALUE", default="query", show_default=True),
-    click.option("--gallery-split", metavar="VALUE", default="gallery", show_default=True),
+    click.option("--query-split", metavar="VALUE", default="query", show_default=True,
+                 help="With --split-column: what it says of those that ask."),
+    click.option("--gallery-split", metavar="VALUE", default="gallery", show_default=True,
+                 help="With --split-column: what it says of those that answer."),
     click.option("--query-where", metavar="FILTER", help="A catalogue's items that ask: \"split = 'query'\"."),
     click.option("--gallery-where", metavar="FILTER", help="A catalogue's items that answer."),
     click.option("--holdout", type=float, metavar="SHARE", help="This share asks the rest. [default: leave-one-out]"),
@@ -41,9 +43,9 @@ _VECTORS = (
     click.option("--vectors", type=EXISTING, help="Ready vectors (.npy), query and gallery at once, with --labels."),
     click.option("--labels", type=EXISTING, help="A table with a header and one row a vector."),
     click.option("--queries", type=EXISTING, help="Ready query vectors (.npy), with --query-labels."),
-    click.option("--query-labels", type=EXISTING),
+    click.option("--query-labels", type=EXISTING, help="A table with a header and one row a query vector."),
     click.option("--gallery", type=EXISTING, help="Ready gallery vectors (.npy), with --gallery-labels."),
-    click.option("--gallery-labels", type=EXISTING),
+    click.option("--gallery-labels", type=EXISTING, help="A table with a header and one row a gallery vector."),
 )
 
 _FAILURES = (

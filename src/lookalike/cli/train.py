@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 @click.option("--mining", help="all, batch-hard, semi-hard, semi-hard-pairs. [default: the loss's own]")
 @click.option("-P", "classes", type=click.IntRange(min=2), default=16, show_default=True, help="Classes in a batch.")
 @click.option("-K", "per_class", type=click.IntRange(min=2), default=4, show_default=True, help="Pictures of each.")
-@click.option("--epochs", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option("--epochs", type=click.IntRange(min=1), default=30, show_default=True, help="Passes at most.")
 @click.option("--dim", type=click.IntRange(min=2), default=128, show_default=True, help="Length of the new vector.")
 @click.option("--layers", type=click.IntRange(1, 2), default=1, show_default=True, help="Layers of the head.")
-@click.option("--start", type=click.Choice(["pca", "whitening", "random"]), default="pca", show_default=True)
-@click.option("--learning-rate", type=float, default=1e-3, show_default=True)
+@click.option("--start", type=click.Choice(["pca", "whitening", "random"]), default="pca", show_default=True,
+              help="Of the head: main directions of the vectors, the same at equal variance, or chance.")  # fmt: skip
+@click.option("--learning-rate", type=float, default=1e-3, show_default=True, help="Step size of the optimiser.")
 @click.option(
     "--memory", type=click.IntRange(min=0), default=0, show_default=True, help="Earlier vectors compared with."
 )

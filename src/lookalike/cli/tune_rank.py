@@ -44,7 +44,8 @@ GRIDS: Mapping[str, tuple[str, ...]] = {
 @click.option("--pool", type=click.IntRange(min=1), default=100, show_default=True, help="How many are re-ranked.")
 @click.option("--optimise", default="map", show_default=True, metavar="METRIC", help="What the choice maximises.")
 @click.option("--validation", type=float, default=0.5, show_default=True, help="Share of identities that choose.")
-@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True)
+@click.option("--metric", type=click.Choice(["cosine", "ip", "l2"]), default="cosine", show_default=True,
+              help="How vectors are compared: an angle, an inner product or a distance.")  # fmt: skip
 @click.option("--ks", type=options.CutOffs(), default="1,5,10", show_default=True, help="Cut-offs of recall@K.")
 @options.output_format("table", "json")
 @options.running
