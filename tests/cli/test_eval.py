@@ -231,3 +231,14 @@ def test_leave_one_out_on_photographs_of_thirty_objects_is_about_095(lookalike, 
     report = json.loads(lookalike("eval", shared / "data/dreambooth30/manifest.csv", "--format", "json").out)
     assert abs(report["metrics"]["recall@1"] - 0.95) < 0.01
     assert report["metrics"]["recall@5"] == 1.0
+
+
+def test_what_the_scanner_could_not_look_at_is_a_failure_like_any_other(run_here, photos):
+    (photos / "red" / "gone.jpg").symlink_to(photos / "nowhere.jpg")
+    done = run_here("eval", photos, "--format", "json")
+    report = json.loads(done.out)
+    assert done.code == 3
+    assert [(Path(failure["path"]).name, failure["reason"]) for failure in report["failed"]] == [
+        ("gone.jpg", "missing")
+    ]
+    assert report["num_queries"] == 12

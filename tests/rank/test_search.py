@@ -8,7 +8,7 @@ import pytest
 from lookalike.catalogue.memory import MemoryStore
 from lookalike.embed.encoder import Card
 from lookalike.errors import CutOffError, EncoderMismatchError, InputError, NonFiniteError, NotFoundError
-from lookalike.index.neighbours import Neighbours
+from lookalike.index.neighbours import Neighbours, pair_scores
 from lookalike.rank.query import Term, query_vector, term
 from lookalike.rank.search import lift, search
 
@@ -127,3 +127,25 @@ def test_words_are_read_by_the_model_that_made_the_vectors_and_by_no_other():
     assert query_vector(words, Stored(), lambda: Reader("1")).tolist() == [1.0, 0.0]
     with pytest.raises(EncoderMismatchError, match=r"weights: '1' != '2'"):
         query_vector(words, Stored(), lambda: Reader("2"))
+
+
+@pytest.mark.parametrize("metric", ["cosine", "ip", "l2"])
+def test_lift_is_measured_against_the_scores_of_all_items_where_they_are_few(metric):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(50, 6)).astype(np.float32)
+    store = MemoryStore([str(row) for row in range(50)], rows, metric=metric)
+    query = rng.normal(size=(1, 6)).astype(np.float32)
+    [found] = search(store, query, k=50)
+    everything = pair_scores(query[0], rows, metric)
+    assert found.lifts == pytest.approx(lift(found.scores, everything, metric), abs=1e-4)
+
+
+def test_a_cosine_is_never_shown_above_one():
+    rows = np.random.default_rng(0).normal(size=(200, 7)).astype(np.float32)
+    store = MemoryStore([str(row) for row in range(200)], rows)
+    assert max(found.scores[0] for found in search(store, rows, k=1)) <= 1.0
+    assert max(scores[0] for _, scores in store.neighbours(rows, 1)) > 1.0  # what rounding does to the raw score
+
+
+def test_a_store_without_scores_to_compare_with_has_no_lift():
+    assert np.isnan(lift(np.array([0.3]), np.array([]), "cosine")).all()

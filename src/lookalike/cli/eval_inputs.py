@@ -167,18 +167,17 @@ def _from_pictures(settings: Mapping[str, Any], relevance: str) -> Inputs:
     seconds = time.perf_counter() - started
     if not len(embedded.positions):
         raise InputError("None of the pictures could be read.", hint=_first_failure(embedded.failures))
-    if embedded.failures and settings["strict"]:
-        raise InputError(
-            f"{len(embedded.failures)} pictures could not be read.", hint=_first_failure(embedded.failures)
-        )
-    list_failures(embedded.failures, len(used), settings["failures"])
+    failures = (*pictures.failed, *embedded.failures)  # what the scanner could not look at is a failure too
+    if failures and settings["strict"]:
+        raise InputError(f"{len(failures)} pictures could not be read.", hint=_first_failure(failures))
+    list_failures(failures, len(used) + len(pictures.failed), settings["failures"])
     rows = [used[position] for position in embedded.positions]
     everything = Side.of_pictures(pictures.select(rows), embedded.vectors, ids=np.array(rows))
     queries = everything.having(split.query)
     gallery = queries if split.leave_one_out else everything.having(split.gallery)
     return Inputs(
         queries=queries, gallery=gallery, relevance=relevance, split=split.description, card=encoder.card,
-        failures=embedded.failures, timings={"embed_s": seconds}, camera=camera, benchmark=benchmark,
+        failures=failures, timings={"embed_s": seconds}, camera=camera, benchmark=benchmark,
     )  # fmt: skip
 
 

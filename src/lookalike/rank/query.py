@@ -87,7 +87,7 @@ def _vector(part: Term, store: Store, encoder: Callable[[], Encoder]) -> Vectors
     """Return (1, d)[0]: the vector of one term."""
     rows: Vectors
     if part.kind == "item":
-        rows = store.vectors(np.array([part.value], dtype=np.int64))
+        rows = store.vectors(np.array([part.value]))  # the store names an id no 64 bits hold
     elif part.kind == "vector":
         rows = as_vectors(np.atleast_2d(np.asarray(part.value)), name="the query vector", dim=store.dim)
     elif part.kind == "text":
