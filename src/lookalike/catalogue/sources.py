@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from lookalike import network
 from lookalike.errors import InputError, MissingExtraError, NotFoundError
 from lookalike.images.formats import EXTENSIONS
 from lookalike.images.load import Failure, not_opened
@@ -23,6 +24,9 @@ from lookalike.images.scan import HIDDEN, NO_EXTENSION, Scan, ScannedFile
 
 _TAGS = ("ETag", "etag", "versionId", "generation", "md5Hash")
 _TIMES = ("LastModified", "last_modified", "updated", "mtime", "created")
+_OF_THIS_MACHINE = frozenset({"file", "local", "memory", "zip", "tar", "libarchive", "data"})
+_WITH_HOST = frozenset({"http", "https", "ftp", "sftp", "ssh", "smb", "webdav", "hdfs", "webhdfs"})
+"""Protocols of fsspec that name a host after `://`; for the others, such as s3, it is a bucket's name."""
 
 
 def is_uri(text: str) -> bool:
@@ -88,6 +92,8 @@ def _listed(root: str, names: Sequence[str], paths: Sequence[str]) -> Scan:
     files: list[ScannedFile] = []
     failed: list[Failure] = []
     for name, path in zip(names, paths, strict=True):
+        if is_uri(path):
+            network.check(repr(path), _hosts(path))  # not one file that failed: none of them can be told of
         try:
             if is_uri(path):
                 system, inside = _system(path)
@@ -132,7 +138,23 @@ def _fsspec() -> Any:
         raise MissingExtraError("Reading from an object store", "cluster") from error
 
 
+def _hosts(uri: str) -> list[str]:
+    """Return the hosts behind a URI, which fsspec may chain; one whose name says nothing of a host stands for itself.
+
+    >>> _hosts("zip://a.png::http://localhost:80/z.zip"), _hosts("s3://bucket/mugs"), _hosts("file:///photos")
+    (['localhost'], ['s3://bucket/mugs'], [])
+    """
+    hosts = []
+    for part in uri.split("::"):
+        protocol, named, _ = part.partition("://")
+        if not named or protocol in _OF_THIS_MACHINE:
+            continue
+        hosts.append(network.host_of(part) if protocol in _WITH_HOST else part)
+    return hosts
+
+
 def _system(uri: str) -> tuple[Any, str]:
+    network.check(repr(uri), _hosts(uri))
     library = _fsspec()
     try:
         system, path = library.core.url_to_fs(uri)

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from lookalike import network
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -24,11 +26,19 @@ def running(function: Function) -> Function:
         click.option("-q", "--quiet", is_flag=True, help="No notes and no progress."),
         click.option("--progress/--no-progress", default=True, help="Draw progress on standard error."),
         click.option("--threads", type=click.IntRange(min=1), help="For decoding, BLAS and search. [default: all]"),
-        click.option("--offline", is_flag=True, help="Open no socket, whatever is missing."),
+        click.option("--offline", is_flag=True, callback=_stay_here, help="Ask no other machine, whatever is missing."),
     )
     for decorator in reversed(decorators):
         function = decorator(function)
     return function
+
+
+def _stay_here(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+    """Forbid other machines until the verb ends."""
+    del param
+    if value:
+        ctx.with_resource(network.forbidden())
+    return value
 
 
 class CutOffs(click.ParamType[tuple[int, ...]]):

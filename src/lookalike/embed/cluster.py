@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, TypeVar
 
+from lookalike import network
 from lookalike import threads as processors
 from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.registry import encoder as resolve
@@ -114,8 +115,11 @@ class Cluster:
 
         Raises:
             ClusterError: nobody answers there.
+            InputError: the scheduler is on another machine, and none may be asked offline.
             MissingExtraError: dask.distributed is not installed.
         """
+        if address:
+            network.check(f"The scheduler {address!r}", [network.host_of(address)])
         library = _distributed()
         if not address:
             usable = processors.resolve(threads)

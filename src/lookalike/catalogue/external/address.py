@@ -85,6 +85,26 @@ class Address:
         """Whether the store is a file that this process opens itself."""
         return self.engine == "milvus" and "://" not in self.uri
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts its client would ask; none for a file, `?` for one that only a service file names.
+
+        >>> Address.parse("postgresql://db:5433,[::1]/shop?host=/run/pg").hosts
+        ('db', '::1', '/run/pg')
+        """
+        if self.embedded:
+            return ()
+        parts = urlsplit(self.uri)
+        if self.engine == "milvus":
+            return (parts.hostname or "",)
+        asked = dict(parse_qsl(parts.query))
+        listed = [_without_port(each) for each in parts.netloc.rpartition("@")[2].split(",")]
+        for key, variable in (("host", "PGHOST"), ("hostaddr", "PGHOSTADDR")):
+            listed += (asked.get(key) or os.environ.get(variable, "")).split(",")
+        if asked.get("service") or os.environ.get("PGSERVICE"):
+            listed.append("?")
+        return tuple(filter(None, listed))  # libpq, asked for no host, opens a Unix socket or localhost
+
     def hide(self, text: str) -> str:
         """Return a text, such as an engine's own message, without the secrets of this address."""
         for secret in sorted(self.secrets, key=len, reverse=True):
@@ -103,6 +123,16 @@ class Address:
         pairs.append(("table" if self.engine == "postgresql" else "collection", self.name))
         shown = urlunsplit(parts._replace(query=urlencode(pairs, safe="*/", quote_via=quote)))
         return self.hide(shown if self.engine == "postgresql" else f"milvus:{shown}")
+
+
+def _without_port(host: str) -> str:
+    """Take the port off a host of a URI.
+
+    >>> _without_port("db:5432"), _without_port("[::1]:5432"), _without_port("%2Frun%2Fpg")
+    ('db', '::1', '/run/pg')
+    """
+    inside = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return unquote(inside)
 
 
 def is_address(text: str) -> bool:

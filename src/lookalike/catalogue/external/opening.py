@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lookalike import network
 from lookalike.catalogue.columns import Column
 from lookalike.catalogue.external.address import Address, Engine
 from lookalike.catalogue.external.milvus import MilvusStore
@@ -20,12 +21,12 @@ def open_external(text: str, *, patience: Patience = PATIENCE, threads: int | No
     """Open the store at an address such as `postgresql://user@host/database?table=shop` or `milvus:shop.db`.
 
     Raises:
-        InputError: no address of an engine.
+        InputError: no address of an engine, or one on another machine while offline.
         NotFoundError: there is no such store.
         CatalogueError: the engine is away.
         MissingExtraError: its client is not installed.
     """
-    address = Address.parse(text)
+    address = _reachable(text)
     store: ExternalStore = ENGINES[address.engine].open(address, patience=patience, threads=threads)
     return store
 
@@ -48,9 +49,10 @@ def create_external(
 
     Raises:
         CatalogueError: it is there already, or the engine is away.
+        InputError: an address on another machine while offline.
         UnknownNameError: a metric, dtype or index in no table.
     """
-    address = Address.parse(text)
+    address = _reachable(text)
     store: ExternalStore = ENGINES[address.engine].create(
         address,
         card=card,
@@ -62,3 +64,9 @@ def create_external(
         threads=threads,
     )
     return store
+
+
+def _reachable(text: str) -> Address:
+    address = Address.parse(text)
+    network.check(str(address), address.hosts)
+    return address
