@@ -301,7 +301,9 @@ def test_any_path_survives(shop, photos, picture, name):
 def test_a_catalogue_inside_its_own_folder_is_not_indexed(photos, grid, picture):
     with Catalogue.create(photos / "shop.la", root=photos, encoder=grid) as shop:
         picture(photos / "shop.la" / "derived" / "thumb.png", 5)
-        assert counts(shop.sync()) == {"added": 5}
+        (photos / "notes.txt").touch()
+        done = shop.sync()
+        assert (counts(done), done.skipped) == ({"added": 5}, {".txt": 1})
 
 
 def test_two_encoders_lie_side_by_side_and_an_update_empties_the_other(tmp_path, photos, grid, other_grid, picture):

@@ -243,7 +243,7 @@ def _folder(catalogue: Catalogue) -> Callable[[], Scan]:
             f"The folder of this catalogue, {str(root)!r}, is not there.",
             hint="Mount it, or say where it is now: set_root, or lookalike sync --root FOLDER.",
         )
-    return lambda: scan(root)
+    return lambda: scan(root, leave_out=catalogue.folder)
 
 
 def _without(found: Scan, catalogue: str) -> Scan:

@@ -7,6 +7,7 @@ named like a picture is a folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections import Counter
@@ -50,11 +51,18 @@ class Scan:
     failed: tuple[Failure, ...]
 
 
-def scan(root: str | os.PathLike[str] | os.PathLike[bytes], *, follow_links: bool = True) -> Scan:
+def scan(
+    root: str | os.PathLike[str] | os.PathLike[bytes],
+    *,
+    follow_links: bool = True,
+    leave_out: str | os.PathLike[str] | None = None,
+) -> Scan:
     """List the pictures at or below `root`, sorted by relative path.
 
     A `root` that is a file is its only picture, whatever its name. Names are kept as they are, byte for byte: those
     that are not UTF-8 as Python's surrogates, and two that differ in Unicode normalisation only as two.
+
+    The folder `leave_out`, where it lies below, is not looked into, and nothing in it is counted.
 
     The surprise: links are followed after everything that is really there, and only to what is not listed already, so
     that loops end and no file is listed twice by way of a link. Two hard links are two files.
@@ -81,6 +89,10 @@ def scan(root: str | os.PathLike[str] | os.PathLike[bytes], *, follow_links: boo
     if not os.access(top, os.R_OK | os.X_OK):
         raise InputError(f"The folder {name!r} may not be listed.", hint="Grant read and search permission on it.")
     walk = _Walk(top, follow_links)
+    if leave_out is not None:
+        with contextlib.suppress(OSError):  # not there: nothing to leave out
+            own = os.stat(leave_out)  # noqa: PTH116
+            walk.folders.add((own.st_dev, own.st_ino))
     walk.all()
     return Scan(top, tuple(sorted(walk.files)), dict(sorted(walk.skipped.items())), tuple(sorted(walk.failed)))
 
