@@ -10,7 +10,7 @@ import pytest
 
 from lookalike.catalogue import generations, indexes, view
 from lookalike.catalogue.catalogue import Catalogue
-from lookalike.errors import CatalogueError, InputError, UnknownNameError
+from lookalike.errors import CatalogueError, InputError, InputTypeError, UnknownNameError
 from lookalike.index.kinds import KINDS, Hnsw
 
 DIM = 8
@@ -171,6 +171,8 @@ def test_a_full_disk_leaves_the_old_index_answering(tmp_path, grid):
 def test_what_cannot_be_indexed_is_refused(tmp_path, grid, shop):
     with pytest.raises(UnknownNameError, match="Did you mean 'hnsw'"):
         shop.build_index("hsnw")
+    with pytest.raises(InputTypeError, match=r"3 is no kind of index.*flat, ivf,"):
+        shop.build_index(3)
     with (
         Catalogue.create(tmp_path / "empty.la", encoder=grid) as empty,
         pytest.raises(InputError, match="nothing to index"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from lookalike.embed.registry import encoder as resolve
 from lookalike.errors import CatalogueError, EncoderMismatchError, InputError
 from lookalike.images.load import Failure
 from lookalike.images.scan import Scan
-from lookalike.index.kinds import Settings, settings_for
+from lookalike.index.kinds import Settings, settings_of
 from lookalike.index.neighbours import Metric, check_metric
 
 
@@ -53,6 +54,7 @@ class Catalogue(Searching, Editing):
         self.stored = encoder
         self._metric = metric
         self._maker = maker
+        self._loading = threading.Lock()
         self.threads = threads
         self._view: view.View | None = None
         self._index: indexes.Open | None = None
@@ -186,11 +188,12 @@ class Catalogue(Searching, Editing):
             EncoderMismatchError: what loads under this name today makes other vectors than those stored.
             UnknownNameError: it was an object or a function; open the catalogue with it.
         """
-        if self._maker is None:
-            maker = resolve(self.card.name, normalise=self.card.normalised, threads=self.threads)
-            cards.choose([self.stored], maker, str(self.folder))
-            self._maker = maker
-        return self._maker
+        with self._loading:  # several threads may ask at once, and a model is large
+            if self._maker is None:
+                maker = resolve(self.card.name, normalise=self.card.normalised, threads=self.threads)
+                cards.choose([self.stored], maker, str(self.folder))
+                self._maker = maker
+            return self._maker
 
     @property
     def root(self) -> Path | None:
@@ -245,10 +248,11 @@ class Catalogue(Searching, Editing):
 
         Raises:
             UnknownNameError: no such kind.
+            InputTypeError: neither a kind nor its settings.
             InputError: nothing to index, or settings that are impossible for these vectors.
             CatalogueError: it cannot be written; what answered before still does.
         """
-        settings = settings_for(kind) if isinstance(kind, str) else kind
+        settings = settings_of(kind)
         with self.database.writing("build index"):
             if settings.kind == "flat":
                 generations.forget(self.database, self.stored, indexes.KIND)

@@ -22,7 +22,7 @@ from lookalike.errors import CutOffError, InputError, InputTypeError, ShapeError
 from lookalike.images.load import Failure
 from lookalike.index.ann import build
 from lookalike.index.exact import topk
-from lookalike.index.kinds import Settings, settings_for
+from lookalike.index.kinds import Settings, settings_of
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 
 Query: TypeAlias = "str | os.PathLike[str] | bytes | Image.Image | npt.NDArray[Any]"
@@ -257,4 +257,4 @@ def _searcher(
 
 
 def _kind(index: str | Settings) -> str:
-    return settings_for(index).kind if isinstance(index, str) else index.kind
+    return settings_of(index).kind

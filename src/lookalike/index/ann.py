@@ -12,7 +12,7 @@ import numpy.typing as npt
 from lookalike.arrays import Ids, Mask, Vectors, as_ids, as_vectors, unit
 from lookalike.errors import InputError, InputTypeError
 from lookalike.index.fresh import Changes
-from lookalike.index.kinds import Settings, changed, resolve, settings_dict, settings_for
+from lookalike.index.kinds import Settings, changed, resolve, settings_dict, settings_of
 from lookalike.index.library import single_thread
 from lookalike.index.neighbours import Metric, Neighbours, check_metric
 from lookalike.index.overlap import Overlap, overlap
@@ -310,7 +310,7 @@ def build(
         known, checked = known[order], checked[order]
     if seed < 0:
         raise InputError(f"seed={seed}: a seed is a whole number from 0.")
-    asked = settings_for(kind) if isinstance(kind, str) else kind
+    asked = settings_of(kind)
     settings, notices = resolve(asked, len(checked), checked.shape[1])
     scale = settings.kind == "flat" or getattr(settings, "refine", "none") == "vectors"
     gallery = Gallery.of(checked, chosen, scale=scale)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
-from lookalike.errors import InputError, UnknownNameError
+from lookalike.errors import InputError, InputTypeError, UnknownNameError
 
 Refine: TypeAlias = Literal["none", "sq8", "vectors"]
 """What re-scores the candidates of a compressed code: nothing, one byte a dimension, or the original vectors."""
@@ -157,6 +157,26 @@ def settings_for(kind: str, values: Mapping[str, Any] | None = None) -> Settings
         if name not in known:
             raise UnknownNameError(f"setting of {kind}", name, known)
     return KINDS[kind](**(values or {}))
+
+
+def settings_of(kind: str | Settings) -> Settings:
+    """Return the settings of a kind by its name, or the settings themselves.
+
+    Raises:
+        UnknownNameError: no such kind.
+        InputTypeError: neither.
+
+    >>> settings_of("flat"), settings_of(Ivf(nlist=64)).kind
+    (Flat(), 'ivf')
+    """
+    if isinstance(kind, str):
+        return settings_for(kind)
+    if not isinstance(kind, tuple(KINDS.values())):
+        raise InputTypeError(
+            f"{kind!r} is no kind of index.",
+            hint=f"Name one of {', '.join(KINDS)}, or give its settings, such as Hnsw(m=32).",
+        )
+    return kind
 
 
 def settings_dict(settings: Settings) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lookalike.index.kinds import (
     IvfRabitq,
     Settings,
     resolve,
-    settings_for,
+    settings_of,
     training_points,
 )
 from lookalike.index.neighbours import Metric
@@ -131,12 +131,13 @@ def predict(
 
     >>> predict(1_000_000, 512).total
     2048000000
-    >>> predict(1_000_000, 512, kind=settings_for("ivf-pq", {"m": 64, "nlist": 4000})).total
+    >>> from lookalike.index.kinds import IvfPq
+    >>> predict(1_000_000, 512, kind=IvfPq(m=64, nlist=4000)).total
     80716288
     """
     if n < 1 or d < 1:
         raise InputError(f"n={n} vectors of d={d} dimensions: both must be at least 1.")
-    asked = settings_for(kind) if isinstance(kind, str) else kind
+    asked = settings_of(kind)
     settings, _ = resolve(asked, n, d)
     components, overhead = _components(settings, n, d, list_sizes)
     if rotated:
@@ -160,7 +161,8 @@ def predict(
 def precomputed_table(settings: Settings, metric: Metric) -> int:
     """Return the bytes of the distance table FAISS keeps for IVF-PQ under l2 (none for ip and cosine).
 
-    >>> precomputed_table(settings_for("ivf-pq", {"m": 64, "nlist": 4000}), "l2")
+    >>> from lookalike.index.kinds import IvfPq
+    >>> precomputed_table(IvfPq(m=64, nlist=4000), "l2")
     262144000
     """
     if not isinstance(settings, IvfPq) or metric != "l2":
