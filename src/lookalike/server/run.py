@@ -20,6 +20,7 @@ from lookalike.server.pictures import prune
 from lookalike.server.security import PARAMETER
 from lookalike.server.settings import Settings
 from lookalike.server.shop import existing
+from lookalike.server.warming import warm
 
 _GRACE_S = 20
 """Requests under way may take this long to end once the server was asked to stop."""
@@ -77,11 +78,19 @@ class Server:
             timeout_graceful_shutdown=_GRACE_S, limit_concurrency=1_000, h11_max_incomplete_event_size=64 << 10,
             backlog=_BACKLOG,
         )  # fmt: skip
-        server = _Uvicorn(config, ready, app.routes.state.jobs.stop)
-        self._stop = server.ask
         shop = app.routes.state.shop
+        warming = threading.Thread(target=warm, args=(shop,), name="lookalike-warm", daemon=True)
+
+        def answering() -> None:
+            ready()
+            warming.start()
+
+        server = _Uvicorn(config, answering, app.routes.state.jobs.stop)
+        self._stop = server.ask
         threading.Thread(target=prune, args=(shop,), name="lookalike-prune", daemon=True).start()
         server.run(sockets=[self._socket])
+        if warming.ident is not None:
+            warming.join(_GRACE_S)  # a library that is loading does not take well to the end of the process
 
     def stop(self) -> None:
         """End as a signal does, from any thread."""
