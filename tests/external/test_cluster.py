@@ -143,6 +143,11 @@ def test_a_manifest_names_paths_and_uris_side_by_side(tmp_path, photos):
         assert shop.paths(shop.ids()) == ["a.png", "b.png"]
 
 
+def test_workers_of_this_machine_keep_freed_pages_for_the_next_picture(cluster):
+    found = cluster.client.run(os.environ.get, "MALLOC_TRIM_THRESHOLD_")
+    assert list(found.values()) == [None, None]
+
+
 @pytest.mark.slow
 def test_a_killed_worker_costs_time_and_nothing_else(tmp_path, photos):
     needs("distributed")

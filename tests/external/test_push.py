@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from lookalike.catalogue.catalogue import Catalogue
 from lookalike.catalogue.external.address import Address
 from lookalike.catalogue.external.editing import upsert
 from lookalike.catalogue.external.milvus import MilvusStore
+from lookalike.catalogue.external.milvus_schema import STATES
+from lookalike.catalogue.external.milvus_turn import STALE_S
 from lookalike.catalogue.external.opening import create_external, open_external
 from lookalike.catalogue.external.patience import Patience
 from lookalike.catalogue.external.pgindex import HnswIndex
@@ -351,3 +354,31 @@ store.close()
     process.communicate(timeout=30)
     with MilvusStore.open(Address.parse(f"milvus:{path}")) as store:
         assert len(store) == 0
+
+
+def test_of_two_pushes_into_one_store_the_second_is_not_begun(uri, shop):
+    with create_external(uri, card=CARD, columns=shop.columns()) as store, open_external(uri) as other:
+        with store.alone("push"):
+            with pytest.raises(CatalogueError, match=r"writing to .* so this push was not begun"):
+                push(other, shop)
+            assert len(store) == 0
+        assert counts(push(other, shop)) == (60, 0, 0, 0)
+
+
+def test_pushes_into_two_stores_of_one_milvus_do_not_meet(milvus, shop, name):
+    first, second = (f"{milvus.uri}?collection={name}{end}" for end in ("_a", "xa"))
+    with create_external(first, card=CARD) as store, create_external(second, card=CARD) as other, store.alone("push"):
+        assert push(other, shop).added == 60
+
+
+@pytest.mark.parametrize(("age", "passes"), [(10, False), (STALE_S + 60, True)])
+def test_a_writer_on_another_machine_is_taken_for_dead_by_its_last_sign(milvus, shop, name, age, passes):
+    with create_external(f"{milvus.uri}?collection={name}", card=CARD) as store:
+        then = time.time() - age
+        row = {"host": "elsewhere", "pid": 7, "since": then, "sign": then}
+        store._calls("upsert", STATES, data=[{"name": f"{name}/7", "state": json.dumps(row), "v": [0.0, 1.0]}])
+        if passes:
+            assert push(store, shop).added == 60
+        else:
+            with pytest.raises(CatalogueError, match="Process 7 of elsewhere is writing"):
+                push(store, shop)

@@ -28,6 +28,9 @@ _AHEAD = 3
 _RETRIES = 2
 _SLOTS_S = 5.0
 CONNECT_S = 15
+# Dask has glibc give every freed page back at once. A picture's pages are then new ones, zeroed by the kernel: a third
+# more processor time (benchmarks/engines.py), for memory that the next picture takes again.
+_NO_TRIMMING = {"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": None}
 _guard = threading.Lock()
 _loaded: dict[str, Encoder] = {}
 
@@ -124,10 +127,11 @@ class Cluster:
         if not address:
             usable = processors.resolve(threads)
             count = workers or usable
-            local = library.LocalCluster(
-                n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-            )  # fmt: skip
+            with importlib.import_module("dask").config.set(_NO_TRIMMING):
+                local = library.LocalCluster(
+                    n_workers=count, threads_per_worker=1, processes=True, host="127.0.0.1",
+                    dashboard_address="127.0.0.1:0",
+                )  # fmt: skip
             return cls(library.Client(local, set_as_default=False), local)
         try:
             client = library.Client(address, timeout=CONNECT_S, set_as_default=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
@@ -19,11 +20,16 @@ from lookalike.catalogue.external.milvus_client import MAX_TOP, MilvusCalls
 from lookalike.catalogue.external.milvus_schema import (
     MAX_BEAM,
     METRICS,
+    STATES,
     as_records,
     check_index,
+    fields_of,
+    find_state,
+    keep_state,
     make_collection,
     search_settings,
 )
+from lookalike.catalogue.external.milvus_turn import Turn
 from lookalike.catalogue.external.patience import PATIENCE, Patience
 from lookalike.catalogue.external.rows import Rows, State, path_of, path_text
 from lookalike.catalogue.external.store import ExternalStore
@@ -31,7 +37,6 @@ from lookalike.embed.encoder import Card
 from lookalike.errors import CatalogueError, NotFoundError
 from lookalike.index.neighbours import check_metric
 
-STATES = "lookalike_stores"
 _PAGE = 8_000
 _PAGE_BYTES = 16 << 20
 _WRITE_BYTES = 8 << 20  # a call carries at most 64 MB, by the default of a server
@@ -52,6 +57,7 @@ class MilvusStore(ExternalStore):
         super().__init__(address, state, threads)
         self._calls = calls
         self._filling: State | None = None
+        self._turn: Turn | None = None
 
     @classmethod
     def create(
@@ -75,7 +81,7 @@ class MilvusStore(ExternalStore):
         state = State(card, check_metric(metric), check_dtype(dtype), tuple(columns), check_index(index))
         calls = MilvusCalls(address, patience)
         try:
-            if _find(calls, address) is not None or calls.has(address.name):
+            if find_state(calls, address) is not None or calls.has(address.name):
                 raise CatalogueError(
                     f"There is already a collection {address.name!r} at {address}.",
                     hint="Open it, or name another: ?collection=NAME.",
@@ -104,7 +110,7 @@ class MilvusStore(ExternalStore):
         """
         calls = MilvusCalls(address, patience, make=False)
         try:
-            state = _find(calls, address)
+            state = find_state(calls, address)
             if state is None:
                 raise NotFoundError(
                     f"There is no store {address.name!r} at {address}.",
@@ -119,6 +125,23 @@ class MilvusStore(ExternalStore):
     def close(self) -> None:
         """Close the client, and the embedded file where nobody else in this process has it open."""
         self._calls.close()
+
+    @contextlib.contextmanager
+    def alone(self, purpose: str) -> Iterator[None]:
+        """Be the one writer: Milvus has no locks, so everybody who writes leaves a row that says so."""
+        turn = Turn(self._calls, STATES, self.address.name)
+        turn.take(purpose)
+        self._turn = turn
+        try:
+            yield
+        finally:
+            self._turn = None
+            with contextlib.suppress(CatalogueError):  # a server that is away; the row counts for nothing from now on
+                turn.leave()
+
+    def _signed(self) -> None:
+        if self._turn is not None:
+            self._turn.sign()
 
     @property
     def _place(self) -> str:
@@ -222,6 +245,7 @@ class MilvusStore(ExternalStore):
 
     def write(self, rows: Rows) -> None:
         """Upsert rows by id."""
+        self._signed()
         for part in rows.cut(max(1, _WRITE_BYTES // (4 * self.dim + 500))):
             self._calls("upsert", self._target, data=as_records(part, self.target, self._sent))
 
@@ -232,7 +256,7 @@ class MilvusStore(ExternalStore):
 
     def save(self, state: State) -> None:
         """Keep the description in a collection of descriptions, one row a store."""
-        _keep(self._calls, self.address.name, state)
+        keep_state(self._calls, self.address.name, state)
         self.state = state
 
     def begin(self, columns: Sequence[Column]) -> None:
@@ -247,7 +271,7 @@ class MilvusStore(ExternalStore):
         filling = dataclasses.replace(self.state, columns=tuple(columns), revision=None, token=None, place=place)
         if not self._calls.has(place):
             make_collection(self._calls, place, filling)
-        elif _shape(self._calls, place) != {column.field for column in filling.kept}:
+        elif fields_of(self._calls, place) != {column.field for column in filling.kept}:
             self._calls("drop_collection", place)  # begun for yet other columns
             make_collection(self._calls, place, filling)
         self._calls("load_collection", place)
@@ -255,8 +279,9 @@ class MilvusStore(ExternalStore):
 
     def finish(self) -> None:
         """Seal what was written, so that it is indexed, and switch to the collection that was filled."""
-        self._calls("flush", self._target)
-        self._calls("load_collection", self._target)
+        for call in ("flush", "load_collection"):
+            self._signed()
+            self._calls(call, self._target)
         if self._filling is None:
             return
         old, new = self.state.place, self._filling
@@ -277,25 +302,3 @@ class MilvusStore(ExternalStore):
 
 def _filter(condition: Condition | None) -> str:
     return _EVERYTHING if condition is None else as_milvus(condition)
-
-
-def _find(calls: MilvusCalls, address: Address) -> State | None:
-    if not calls.has(STATES):
-        return None
-    calls("load_collection", STATES)
-    rows = calls(
-        "query", STATES, filter=f'name == "{address.name}"', output_fields=["state"], consistency_level="Strong"
-    )
-    return State.from_json(rows[0]["state"], f"The store {address}") if rows else None
-
-
-def _keep(calls: MilvusCalls, name: str, state: State) -> None:
-    if not calls.has(STATES):
-        calls.make_states(STATES)
-    calls("upsert", STATES, data=[{"name": name, "state": state.to_json(), "v": [0.0, 1.0]}])
-
-
-def _shape(calls: MilvusCalls, place: str) -> set[str]:
-    fixed = {"id", "path", "path_fold", "raw", "stamp", "v"}
-    names = {field["name"] for field in calls("describe_collection", place)["fields"]}
-    return {name for name in names if name not in fixed and not name.endswith("_fold")}

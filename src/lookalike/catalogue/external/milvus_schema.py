@@ -14,8 +14,11 @@ from lookalike.errors import InputError, UnknownNameError
 from lookalike.index.neighbours import Metric
 
 if TYPE_CHECKING:
+    from lookalike.catalogue.external.address import Address
     from lookalike.catalogue.external.milvus_client import MilvusCalls
 
+STATES = "lookalike_stores"
+"""The collection of descriptions, one row a store, and of those who write."""
 METRICS: Mapping[Metric, str] = {"cosine": "COSINE", "ip": "IP", "l2": "L2"}
 MAX_BEAM = 32_768
 """The widest beam (`ef`) of a search."""
@@ -96,3 +99,28 @@ def as_records(rows: Rows, state: State, sent: Callable[[Vectors], Any]) -> list
                 record[column.field + FOLD] = None if value is None else folded(str(value))
         records.append(record)
     return records
+
+
+def find_state(calls: MilvusCalls, address: Address) -> State | None:
+    """Return the description of a store, or None where there is no such store."""
+    if not calls.has(STATES):
+        return None
+    calls("load_collection", STATES)
+    rows = calls(
+        "query", STATES, filter=f'name == "{address.name}"', output_fields=["state"], consistency_level="Strong"
+    )
+    return State.from_json(rows[0]["state"], f"The store {address}") if rows else None
+
+
+def keep_state(calls: MilvusCalls, name: str, state: State) -> None:
+    """Keep the description of a store."""
+    if not calls.has(STATES):
+        calls.make_states(STATES)
+    calls("upsert", STATES, data=[{"name": name, "state": state.to_json(), "v": [0.0, 1.0]}])
+
+
+def fields_of(calls: MilvusCalls, place: str) -> set[str]:
+    """Return the fields of a collection that hold a column."""
+    fixed = {"id", "path", "path_fold", "raw", "stamp", "v"}
+    names = {field["name"] for field in calls("describe_collection", place)["fields"]}
+    return {name for name in names if name not in fixed and not name.endswith("_fold")}
