@@ -120,10 +120,15 @@ def choose(stored: list[StoredEncoder], wanted: Encoder | Card | str | None, fol
         if encoder.card.digest == card.digest:
             return encoder
     nearest = next((encoder for encoder in stored if encoder.card.name == card.name), stored[0])
+    other = (
+        "make another catalogue"
+        if nearest.card.name == card.name
+        else ("add this one beside it with: lookalike index --encoder")
+    )
     raise EncoderMismatchError(
         f"The catalogue {folder!r} was made by another encoder (its own first): "
         f"{'; '.join(nearest.card.differences(card))}.",
-        hint="Use the encoder it was made with, or add this one beside it.",
+        hint=f"Use the encoder it was made with, or {other}.",
     )
 
 

@@ -25,7 +25,7 @@ from lookalike.embed.encoder import Card, Encoder
 from lookalike.embed.pipeline import Progress
 from lookalike.embed.registry import EncoderLike
 from lookalike.embed.registry import encoder as resolve
-from lookalike.errors import CatalogueError, EncoderMismatchError, InputError
+from lookalike.errors import CatalogueError, EncoderMismatchError, InputError, UnknownNameError
 from lookalike.images.load import Failure
 from lookalike.images.scan import Scan
 from lookalike.index.kinds import Settings, settings_of
@@ -190,7 +190,11 @@ class Catalogue(Searching, Editing):
         """
         with self._loading:  # several threads may ask at once, and a model is large
             if self._maker is None:
-                maker = resolve(self.card.name, normalise=self.card.normalised, threads=self.threads)
+                try:
+                    maker = resolve(self.card.name, normalise=self.card.normalised, threads=self.threads)
+                except UnknownNameError as error:
+                    error.hint += " If it was an object, open the catalogue with it (--encoder python:MODULE:OBJECT)."
+                    raise
                 cards.choose([self.stored], maker, str(self.folder))
                 self._maker = maker
             return self._maker

@@ -66,7 +66,7 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
             folder, root=root, encoder=settings["encoder"], metric=settings["metric"], dtype=settings["dtype"],
             normalise=not settings["raw"], threads=settings["threads"],
         )  # fmt: skip
-        _write_settings(folder, settings)
+        _write_settings(folder, settings, loads_as=catalogue.card.name)
         if not settings["quiet"]:
             output.note(f"new catalogue {folder} of {photos}, encoder {catalogue.card.name}")
     with catalogue:
@@ -76,20 +76,26 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
 def _opened(ctx: click.Context, folder: Path, settings: dict[str, Any]) -> Catalogue:
     """Open a catalogue by the encoder that was named, making room for it where it is new, else by its first."""
     from lookalike.catalogue.catalogue import Catalogue
+    from lookalike.catalogue.named import OWN_FILES, load_named
 
     def named(option: str) -> Any:
         return settings[option] if ctx.get_parameter_source(option) is not ParameterSource.DEFAULT else None
 
     encoder, metric = named("encoder"), named("metric")
-    catalogue = Catalogue.open(folder, metric=metric, threads=settings["threads"])
-    if encoder is None or encoder == catalogue.card.name:
+    raw, threads = settings["raw"], settings["threads"]
+    catalogue = Catalogue.open(folder, metric=metric, threads=threads)
+    if encoder is None:
         return catalogue
     with catalogue:
-        if encoder not in {card.name for card in catalogue.cards()}:
-            catalogue.add_encoder(encoder, dtype=settings["dtype"], normalise=not settings["raw"])
+        names = {card.name for card in catalogue.cards()}
+        wanted: Any = encoder  # a published model is loaded, and compared, when there is something to embed
+        if encoder not in names or encoder.startswith(OWN_FILES):
+            wanted = load_named(catalogue, encoder, normalise=not raw, threads=threads) or encoder
+        if encoder not in names and wanted.card.digest not in {card.digest for card in catalogue.cards()}:
+            catalogue.add_encoder(wanted, dtype=settings["dtype"])
             if not settings["quiet"]:
                 output.note(f"encoder {encoder} added to {folder}, beside {catalogue.card.name}")
-    return Catalogue.open(folder, encoder=encoder, metric=metric, threads=settings["threads"])
+    return Catalogue.open(folder, encoder=wanted, metric=metric, threads=threads)
 
 
 def _refuse_empty(photos: Path | str) -> None:
@@ -104,14 +110,21 @@ def _refuse_empty(photos: Path | str) -> None:
         raise InputError(f"{str(photos)!r} holds no pictures.", hint=f"{hint} `lookalike formats` lists what is read.")
 
 
-def _write_settings(folder: Path, settings: dict[str, Any]) -> None:
-    """Keep what later verbs need as their default, in a file a person can edit."""
+def _write_settings(folder: Path, settings: dict[str, Any], *, loads_as: str) -> None:
+    """Keep what later verbs need as their default, in a file a person can edit.
+
+    An object behind a `python:` name may have a card of another name, and nothing can be loaded by that one.
+    """
+    encoder = f"encoder = {_quoted(settings['encoder'])}"
+    own_name = settings["encoder"].startswith("python:") and settings["encoder"] != loads_as
     lines = ["# Defaults of this catalogue, a table a verb: flags come before them.", "[sync]"]
     if "source" in settings:
         source = settings["source"]
         lines.append(f"source = {_quoted(source.resolve() if isinstance(source, Path) else source)}")
     if settings["labels"]:
         lines.append(f"labels = {_quoted(settings['labels'].resolve())}")
+    if own_name:
+        lines += [encoder, "[search]", encoder, "[serve]", encoder]
     if settings["identity"]:
         lines += ["[eval]", f"identity = {_quoted(settings['identity'])}"]
     (folder / "lookalike.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

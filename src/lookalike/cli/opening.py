@@ -55,9 +55,9 @@ def open_store(
         NotFoundError, CatalogueError, MissingExtraError: as each of them is opened.
     """
     if isinstance(place, Path) or not is_address(place):
-        from lookalike.catalogue.catalogue import Catalogue
+        from lookalike.catalogue.named import open_named
 
-        return Catalogue.open(place, encoder=encoder, readonly=readonly, threads=threads)
+        return open_named(place, encoder, readonly=readonly, threads=threads)
     from lookalike.catalogue.external.opening import open_external
     from lookalike.errors import EncoderMismatchError
 

@@ -41,9 +41,9 @@ def command(ctx: click.Context, /, **settings: Any) -> None:
 
     Only new and changed bytes are embedded. A killed run repeats at most one chunk.
     """
-    from lookalike.catalogue.catalogue import Catalogue
+    from lookalike.catalogue.named import open_named
 
-    with Catalogue.open(settings["catalogue"], encoder=settings["encoder"], threads=settings["threads"]) as catalogue:
+    with open_named(settings["catalogue"], settings["encoder"], threads=settings["threads"]) as catalogue:
         check_tables(settings["root"] or catalogue.root, settings)
         if settings["root"]:
             catalogue.set_root(settings["root"], allow_empty=settings["allow_empty"])

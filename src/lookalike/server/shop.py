@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lookalike.catalogue.catalogue import Catalogue
+from lookalike.catalogue.named import open_named
 from lookalike.errors import NotFoundError
 from lookalike.server.settings import Settings
 
@@ -41,16 +42,19 @@ class Shop:
         name = encoder or self.settings.encoder
         with self._guard:
             if name not in self._open:
-                self._open[name] = Catalogue.open(
-                    self.settings.catalogue, encoder=name, readonly=True, threads=self.settings.search_threads
-                )
+                self._open[name] = self._opened(name, readonly=True, threads=self.settings.search_threads)
             return self._open[name]
 
     def writable(self, encoder: str | None = None) -> Catalogue:
         """Open the catalogue for writing; the caller closes it."""
-        return Catalogue.open(
-            self.settings.catalogue, encoder=encoder or self.settings.encoder, threads=self.settings.threads
-        )
+        return self._opened(encoder or self.settings.encoder, readonly=False, threads=self.settings.threads)
+
+    def _opened(self, name: str | None, *, readonly: bool, threads: int | None) -> Catalogue:
+        """Open by name: the one `serve` was started with is loaded and compared, one of a request only looked up."""
+        folder = self.settings.catalogue
+        if name == self.settings.encoder:
+            return open_named(folder, name, readonly=readonly, threads=threads)
+        return Catalogue.open(folder, encoder=name, readonly=readonly, threads=threads)
 
     def kept(self, store: Catalogue, key: Hashable, make: Callable[[], T]) -> T:
         """Return what `make` returned for this key at this revision, made once, also when many ask together."""
