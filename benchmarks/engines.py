@@ -35,6 +35,8 @@ from lookalike.embed.encoder import Card
 
 DIM = 384
 QUERIES = 200
+ANSWERING_S = 20.0
+SETTLING_S = 300.0
 PICTURES = 400
 
 
@@ -122,17 +124,30 @@ def measured(name: str, store: Any, queries: Vectors, exact: Any) -> Iterator[Ro
     from lookalike.index.overlap import overlap
 
     for label, where in (("", None), (", filter passes 1 %", "part = 7")):
-        truth = exact.neighbours(queries, 10, where=where, exact=True)
-        seconds = []
+        seconds: list[float] = []
         found = []
         for query in queries:
+            if sum(seconds) > ANSWERING_S:  # a slow engine is asked fewer
+                break
             begun = time.perf_counter()
             found.append(store.neighbours(query[None], 10, where=where)[0])
             seconds.append(time.perf_counter() - begun)
+        truth = exact.neighbours(queries[: len(found)], 10, where=where, exact=True)
         share = overlap(Neighbours.from_rows(found, store.metric), truth, 10)
         yield Row(f"{name}{label}: overlap@10 [{share.low:.3f}, {share.high:.3f}]", share.value, "")
-        yield Row(f"{name}{label}: latency, median", 1e3 * float(np.median(seconds)), "ms")
+        yield Row(f"{name}{label}: latency of {len(found)} queries, median", 1e3 * float(np.median(seconds)), "ms")
         yield Row(f"{name}{label}: latency, 95 %", 1e3 * float(np.quantile(seconds, 0.95)), "ms")
+
+
+def settled() -> float:
+    """Wait until this process and all below it are idle, and return the seconds: some build an index behind."""
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < SETTLING_S:
+        busy = processor()
+        time.sleep(1.0)
+        if processor() - busy < 0.1:
+            break
+    return time.perf_counter() - begun
 
 
 def pushed(name: str, uri: str, shop: Catalogue, queries: Vectors, folder: Path, **how: Any) -> Iterator[Row]:
@@ -144,6 +159,7 @@ def pushed(name: str, uri: str, shop: Catalogue, queries: Vectors, folder: Path,
         busy = processor()
         done = push(store, shop)
         yield Row(f"{name}: push and index", done.seconds, "s")
+        yield Row(f"{name}: until the engine is idle afterwards", settled(), "s")
         yield Row(f"{name}: push and index, processor time of every process", processor() - busy, "s")
         begun = time.perf_counter()
         push(store, shop)
