@@ -187,3 +187,10 @@ def test_every_public_name_is_there_and_sorted():
         assert getattr(la, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'serach'"):
         _ = la.serach
+
+
+def test_where_self_matches_are_kept_no_query_is_called_a_copy_of_itself():
+    rows = np.random.default_rng(4).normal(size=(6, 5)).astype(np.float32)
+    report = measure(side(rows, list("aabbcc")), side(rows, list("aabbcc")), self_match=True)
+    assert report.leaks is None
+    assert "near-duplicate" not in report.to_text()

@@ -87,7 +87,8 @@ def measure(
     _announce(question, first_only)
     spent = dict(timings or {})
     started = time.perf_counter()
-    copies = look_for_copies(question, threads=threads)
+    # where self-matches are kept every query's first answer is itself, which is no copy
+    copies = look_for_copies(question, threads=threads) if question.measured else None
     blocks = rank_blocks(
         asks.vectors, answers.vectors, question.truth, metric=metric, first_only=first_only, threads=threads
     )

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lookalike.arrays import Ids
+from lookalike.errors import MissingExtraError
 from lookalike.train.settings import Precision
 
 Rows = TypeVar("Rows", Ids, Tensor)
@@ -20,8 +21,10 @@ class Processes:
     """Device, precision and the other processes, through Accelerate (`accelerate launch` sets them up)."""
 
     def __init__(self, *, precision: Precision = "auto", cpu: bool = False) -> None:
-        from accelerate import Accelerator
-
+        try:
+            from accelerate import Accelerator
+        except ImportError as error:
+            raise MissingExtraError("Training", "train") from error
         self._accelerator = Accelerator(cpu=cpu)
         self.device = self._accelerator.device
         self.count = int(self._accelerator.num_processes)
