@@ -61,6 +61,17 @@ def test_search_takes_the_address_of_a_store(shop, photos, run_here, uri):
     assert run_here("search", uri, photos / "red" / "1.png", "--encoder", "timm:other").code == 2
 
 
+@pytest.mark.parametrize("extra", [(), ("--rerank", "k-reciprocal:k1=4,k2=2"), ("--query-where", "label = 'blue'")])
+def test_a_store_on_an_engine_is_measured_as_its_catalogue_is(shop, run_here, uri, extra):
+    run_here("push", shop, uri)
+    mine, theirs = (run_here("eval", place, "--ks", "1,5", "--format", "json", *extra) for place in (uri, shop))
+    assert mine.code == 0, mine.err
+    engine, catalogue = json.loads(mine.out), json.loads(theirs.out)
+    for field in ("num_queries", "num_gallery", "metrics", "intervals", "protocol", "encoder", "excluded", "leaks"):
+        assert engine[field] == catalogue[field]
+    assert run_here("eval", uri, "--relevance", "lable").code == 2
+
+
 def test_what_cannot_be_reached_or_read_is_refused_without_a_stack(shop, run_here, tmp_path, milvus, monkeypatch):
     away = f"postgresql://ann:s3cret@127.0.0.1:{free_port()}/db"
     done = run_here("push", shop, away, "--timeout", "1")
