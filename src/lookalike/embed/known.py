@@ -8,10 +8,10 @@ EfficientNet and ConvNeXt, trained on ImageNet labels, are the baselines that ev
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lookalike.embed.hub import Repo, torch_cache
+from lookalike.embed.hub import Repo
 
 _INSTANCE = "same product or instance, near-duplicates"
 _TEXT = "text queries and categories"
@@ -100,10 +100,3 @@ def licence_of(name: str) -> str:
 def text_encoders() -> list[str]:
     """Return the names of known models that read text."""
     return [model.name for model in KNOWN if model.good_for.startswith(_TEXT)]
-
-
-def cached_elsewhere() -> Iterator[str]:
-    """Yield checkpoints that lie in torch's own cache, by file name."""
-    folder = torch_cache()
-    if folder.is_dir():
-        yield from sorted(path.name for path in folder.iterdir() if path.is_file())

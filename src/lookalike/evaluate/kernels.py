@@ -229,10 +229,3 @@ def best_items(rows: Rows, tile: Vectors, margin: Scores, offsets: Ids, items: I
                 exact = key(rows, query, item)
                 if out[query] < 0 or exact > best or (exact == best and rows.ids[item] < rows.ids[out[query]]):
                     out[query], best = item, exact
-
-
-@_compile
-def row_keys(rows: Rows, query: int, out: Scores) -> None:
-    """Write (n,) exact scores of one query against the whole gallery."""
-    for item in range(len(rows.gallery)):
-        out[item] = key(rows, query, item)

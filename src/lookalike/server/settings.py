@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -97,8 +96,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def token_from_environment() -> str | None:
-    """Return the token the environment gives, or None."""
-    return os.environ.get(TOKEN_VARIABLE) or None
