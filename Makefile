@@ -12,7 +12,7 @@ TEST := $(VENV)/.test-$(call lock,requirements/core.txt requirements/test.txt)
 HERE := $(VENV)/.project-$(shell (pwd; cat pyproject.toml) | cksum | cut -d' ' -f1)
 BENCH := $(BENCH_VENV)/.bench-$(call lock,requirements/core.txt requirements/bench.txt)
 
-.PHONY: demo test check bench web serve lock clean
+.PHONY: demo test check bench web serve site lock clean
 
 demo: $(HERE) ## the main job on generated pictures, offline after the set-up
 	$(BIN)/lookalike demo
@@ -29,6 +29,9 @@ web: ## the web app, where Node is; without it everything else works
 	  test web/node_modules/.package-lock.json -nt web/package-lock.json || npm ci --prefix web --no-audit --no-fund --silent; \
 	  npm run --prefix web --silent build -- --logLevel error; \
 	else echo "Node is not installed: the web app is left out and its tests are skipped"; fi
+
+site: $(TEST) $(HERE) ## the documents as a site in build/site; a broken link or anchor is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
 check: $(TEST) $(HERE) ## everything a commit must pass: format, lint, types, layers, tests
 	VENV=$(VENV) scripts/check

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from lookalike import __version__
 
@@ -54,6 +60,18 @@ def test_no_page_of_the_site_leads_out_of_its_folder():
         if target.partition("#")[0] and not (page.parent / target.partition("#")[0]).resolve().is_relative_to(DOCS)
     ]
     assert outside == []
+
+
+def test_the_site_builds_without_a_warning(tmp_path):
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("material") is None:
+        pytest.skip("mkdocs and its theme are not installed (requirements/test.txt)")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path / "site"],
+        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = {path.relative_to(tmp_path / "site").with_suffix(".md").as_posix() for path in tmp_path.rglob("*.html")}
+    assert built == {*(page.relative_to(DOCS).as_posix() for page in PAGES), "404.md"}
 
 
 def test_the_citation_names_the_version_of_the_package():
