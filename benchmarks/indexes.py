@@ -2,6 +2,7 @@
 
     python benchmarks/indexes.py            # 20,000 × 384, two to three minutes
     python benchmarks/indexes.py --full     # 100,000 × 384, and growth from 10,000 to 1,000,000 × 128
+    ... [--autofaiss] [--json FILE]
 
 Vectors are clustered and rotated (`lookalike.index.generated`); queries are held out. Latency is the median of single
 queries on one thread, taken in turns so that every contender meets the same noise; CPU is processor time of one thread.
@@ -19,12 +20,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import faiss
 import numpy as np
+from figure import EXACT, Figure, add_option, write
 
 from lookalike.index.ann import AnnIndex, build
 from lookalike.index.chart import as_text
@@ -53,6 +55,12 @@ class Row:
     build_cpu_s: float | None = None
     ratio: float | None = None
     note: str = ""
+    on_pareto: bool | None = None
+    """Tune's choice alone: no setting it measured beats it in overlap, latency and bytes at once."""
+    peak_gb: float | None = None
+    """Growth alone: peak resident memory of its process."""
+    raw_ms: float | None = None
+    """Overhead alone: the raw FAISS call."""
 
 
 @dataclass
@@ -68,6 +76,7 @@ class Contender:
     note: str = ""
     effort: int = 0
     overlap: float = 0.0
+    on_pareto: bool | None = None
 
 
 def cpu(job: Callable[[], Any]) -> tuple[Any, float]:
@@ -89,10 +98,12 @@ def ours(items: np.ndarray, n: int) -> tuple[Contender, str]:
         found = index.search(queries, K, settings=replace(chosen.settings, **{knob: effort}), threads=1)
         return found.ids.reshape(len(queries), -1)
 
-    note = f"{chosen.kind} {settings_dict(chosen.settings)}; on the Pareto: {chosen in report.pareto}; "
+    on_pareto = chosen in report.pareto
+    note = f"{chosen.kind} {settings_dict(chosen.settings)}; on the Pareto: {on_pareto}; "
     note += f"tune measured {len(report.measured)} settings in {spent:.0f} s"
     efforts = sorted({start, *(e for e in BEAMS if e >= start)})
-    return Contender("lookalike tune", search, efforts, table.resident, built, note), as_text(report)
+    found = Contender("lookalike tune", search, efforts, table.resident, built, note, on_pareto=on_pareto)
+    return found, as_text(report)
 
 
 def plain_faiss(items: np.ndarray, factory: str, who: str, note: str = "") -> Contender:
@@ -165,7 +176,17 @@ def compare(n: int, d: int, *, autofaiss: bool = False) -> tuple[list[Row], str]
                 laps.append(time.perf_counter() - start)
             times[c.who].append(min(laps))
     rows = [
-        Row("target", c.who, c.overlap, 1e3 * float(np.median(times[c.who])), c.bytes, c.build_cpu_s, None, told(c))
+        Row(
+            "target",
+            c.who,
+            c.overlap,
+            1e3 * float(np.median(times[c.who])),
+            c.bytes,
+            c.build_cpu_s,
+            None,
+            told(c),
+            on_pareto=c.on_pareto,
+        )
         for c in live
     ]
     return rows + [c for c in contenders if isinstance(c, Row)], plot
@@ -202,7 +223,7 @@ def overhead(n: int, d: int) -> list[Row]:
             )
             each = 1e3 / sum(len(block) for block in blocks)
             note = f"raw {theirs * each:.4f} ms, ours {mine * each:.4f} ms of CPU a query"
-            rows.append(Row(job, kind, p50_ms=mine * each, ratio=mine / theirs, note=note))
+            rows.append(Row(job, kind, p50_ms=mine * each, ratio=mine / theirs, note=note, raw_ms=theirs * each))
     return rows
 
 
@@ -255,8 +276,9 @@ def grown(n: int, d: int) -> Row:
     table = predict(n, d, kind=index.settings)
     note = f"1,000 updates and deletes {updating:.2f} s, then {1e3 * after:.3f} ms; peak resident {peak:.2f} GB"
     return Row(
-        f"growth {n:,} × {d}", "ivf-pqfs", share(found, exact), 1e3 * float(before), table.resident, built, None, note
-    )
+        f"growth {n:,} × {d}", "ivf-pqfs", share(found, exact), 1e3 * float(before), table.resident, built, None, note,
+        peak_gb=peak,
+    )  # fmt: skip
 
 
 def run(full: bool = False, *, autofaiss: bool = False) -> list[Row]:
@@ -270,10 +292,53 @@ def run(full: bool = False, *, autofaiss: bool = False) -> list[Row]:
     return rows + [growth(size, 128) for size in sizes]
 
 
+def figures(rows: Sequence[Row], *, full: bool) -> Iterator[Figure]:
+    """Yield the choice beside its peers, the contract beside the raw call, and the growth."""
+    size = "100,000 × 384" if full else "20,000 × 384"
+    choice = f"{size} clustered, one thread, least effort that reaches an overlap@{K} of {TARGET}"
+    for row in (row for row in rows if row.job == "target"):
+        who = row.who.removesuffix(" tune")
+        if row.overlap is not None and row.overlap < TARGET:
+            who += f" (stops at {row.overlap:.3f})"
+        for end, what, value, unit in (
+            ("overlap", f"overlap@{K} with exact search: {size}, tune's choice", row.overlap, ""),
+            ("latency", f"median latency: {choice}", row.p50_ms, "ms"),
+            ("bytes", f"bytes: {choice}", row.bytes, "B"),
+            ("build", f"build: {choice}", row.build_cpu_s, "s of CPU"),
+        ):
+            yield Figure(
+                key=f"indexes.{end}", what=what, value=value, unit=unit, who=who, small=not full, note=row.note
+            )
+        if row.on_pareto is not None:
+            what = f"tune's choice is on the Pareto front it measured (1 = yes): {size}"
+            value = float(row.on_pareto)
+            yield Figure(key="indexes.pareto", what=what, value=value, unit="", kind=EXACT, small=not full)
+    for row in (row for row in rows if row.job.startswith("overhead")):
+        key = f"indexes.contract-{'one' if 'one' in row.job else 'many'}.{row.who}"
+        what = f"search through our contract, {row.job.removeprefix('overhead, ')} a call: {row.who}, {size}"
+        pairs = (("lookalike", row.p50_ms), ("raw FAISS call", row.raw_ms))
+        for who, value in pairs:
+            yield Figure(key=key, what=what, value=value, unit="ms of CPU a query", who=who, small=not full)
+    grown_rows = [row for row in rows if row.job.startswith("growth")]
+    for row in grown_rows:
+        size = row.job.removeprefix("growth ")
+        key = "indexes.million" if row is grown_rows[-1] else f"indexes.growth.{size.split(' ')[0]}"
+        for end, what, value, unit in (
+            ("build", "build", row.build_cpu_s, "s of CPU"),
+            ("bytes", "bytes", row.bytes, "B"),
+            ("latency", "median latency of one query", row.p50_ms, "ms"),
+            ("overlap", f"overlap@{K} with exact search", row.overlap, ""),
+            ("peak", "built, searched, updated: peak resident memory", row.peak_gb, "GB"),
+        ):
+            named = f"{row.who} over {size}: {what}"
+            yield Figure(key=f"{key}.{end}", what=named, value=value, unit=unit, small=not full, note=row.note)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="What an index costs.")
     parser.add_argument("--full", action="store_true", help="100,000 × 384, and growth to 1,000,000 × 128")
     parser.add_argument("--autofaiss", action="store_true", help="train autofaiss's compressed choice too: minutes")
+    add_option(parser)
     parser.add_argument("--growth", nargs=2, type=int, metavar=("N", "D"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.growth:
@@ -281,7 +346,8 @@ def main() -> None:
         print(json.dumps(asdict(grown(*given.growth))))
         return
     print(f"{'job':<24} {'who':<22} {'overlap':>7} {'p50 ms':>8} {'bytes':>13} {'build CPU s':>11} {'ratio':>6}  note")
-    for row in run(given.full, autofaiss=given.autofaiss):
+    rows = run(given.full, autofaiss=given.autofaiss)
+    for row in rows:
         cells = [
             "-" if value is None else form.format(value)
             for value, form in (
@@ -296,6 +362,7 @@ def main() -> None:
             f"{row.job:<24} {row.who:<22} {cells[0]:>7} {cells[1]:>8} {cells[2]:>13} {cells[3]:>11} {cells[4]:>6}  "
             f"{row.note}".rstrip()
         )
+    write(given.json, figures(rows, full=given.full))
 
 
 if __name__ == "__main__":

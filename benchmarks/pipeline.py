@@ -1,6 +1,6 @@
 """Pictures a second: the network alone, the decoder alone, and the pipeline that does both.
 
-    python benchmarks/pipeline.py [--pictures 300] [--repeats 5] [--threads N]
+    python benchmarks/pipeline.py [--pictures 300] [--repeats 5] [--threads N] [--json FILE]
 
 "Alone" means with the whole machine to itself:
 - `session, calls in turn`: ONNX Runtime as it is usually driven, one call after another on ready tensors, all threads
@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from figure import Figure, add_option, write
 
 from lookalike import threads as processors
 from lookalike.embed.builtin import BuiltinEncoder
@@ -142,17 +143,40 @@ def summary(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def figures(rows: Sequence[Row], pictures: int) -> Iterator[Figure]:
+    """Yield the pipeline beside what each half of its work does alone, and its share of the slower one."""
+    for place, name in enumerate(dict.fromkeys(row.set for row in rows)):
+        key = ("pipeline.large", "pipeline.small")[place]
+        here = {row.what: row for row in rows if row.set == name}
+        for unit, end in (("pictures/s", "rate"), ("ms of CPU a picture", "cpu")):
+            what = f"{pictures} JPEG files of {name}, files to vectors"
+            for row in here.values():
+                who = {"pipeline": "lookalike", "decode + prepare": "decoder alone"}.get(row.what, row.what)
+                value = row.pictures_per_s if end == "rate" else row.cpu_ms_per_picture
+                yield Figure(key=f"{key}.{end}", what=what, value=value, unit=unit, who=who)
+        speed = {what: row.pictures_per_s for what, row in here.items()}
+        alone = max(rate for what, rate in speed.items() if what.startswith("session, calls in turn"))
+        share = speed["pipeline"] / min(alone, speed["decode + prepare"])
+        what = f"pipeline on {name}, of the session alone at its quickest batch or the decoder alone, the slower one"
+        yield Figure(key=f"{key}.share", what=what, value=share, unit="")
+        what = f"pipeline on {name}, of what these processors can do for both jobs, 1 / (1 / session + 1 / decoder)"
+        both = 1 / (1 / speed["session, calls side by side"] + 1 / speed["decode + prepare"])
+        yield Figure(key=f"{key}.bound", what=what, value=speed["pipeline"] / both, unit="")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pictures", type=int, default=300)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int)
+    add_option(parser)
     options = parser.parse_args()
     rows = run(pictures=options.pictures, repeats=options.repeats, threads=options.threads)
     print(f"{'set':<10}{'what':<36}{'pictures/s':>12}{'CPU ms a picture':>20}")
     for row in rows:
         print(f"{row.set:<10}{row.what:<36}{row.pictures_per_s:>12.0f}{row.cpu_ms_per_picture:>20.2f}")
     print(*summary(rows), sep="\n")
+    write(options.json, figures(rows, options.pictures))
 
 
 if __name__ == "__main__":
